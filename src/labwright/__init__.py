@@ -1,7 +1,7 @@
 """Labwright: plans, runs and explains ML experiments from a project folder.
 
-A training script calls `labwright.init`, `log`, `alert` and `finish`. They are loaded when first asked for: every run's
-sidecar imports this package, and each import here would slow its start.
+A training script calls `labwright.init`, `log`, `alert` and `finish`. They are loaded on first use: every sidecar
+imports this package, and each import here would slow its start.
 """
 
 from labwright.version import __version__ as __version__
@@ -40,7 +40,7 @@ _FIXED = (
     "summary",
     "watch",
 )
-_NOT_KEPT = (  # of W&B's; taken, so that training goes on
+_STAND_INS = (  # names of W&B that are accepted, so that training goes on
     "Artifact",
     "Audio",
     "Html",
@@ -66,13 +66,13 @@ _NOT_KEPT = (  # of W&B's; taken, so that training goes on
 )
 
 
-class _Unheard(dict):  # type: ignore[type-arg]
-    """Stands for every call, the run and its config where the SDK cannot be loaded: holds what it is given, keeps none.
+class _WithoutSdk(dict):  # type: ignore[type-arg]
+    """Replace every call, the run and its config if the SDK cannot be loaded. It stores nothing.
 
-    A process that changed its user, or whose state folder is gone, can read no file of ours. Its training goes on.
+    A process that changed its user, or whose state folder was deleted, cannot read our files. Its training goes on.
     """
 
-    def __call__(self, *_ignored: object, config: object = None, **_also_ignored: object) -> "_Unheard":
+    def __call__(self, *_ignored: object, config: object = None, **_also_ignored: object) -> "_WithoutSdk":
         self.update(config if isinstance(config, dict) else getattr(config, "__dict__", {}))
         return self
 
@@ -84,7 +84,7 @@ class _Unheard(dict):  # type: ignore[type-arg]
     def __setattr__(self, name: str, value: object) -> None:
         self[name] = value
 
-    def __enter__(self) -> "_Unheard":
+    def __enter__(self) -> "_WithoutSdk":
         return self
 
     def __exit__(self, *_ignored: object) -> None:
@@ -92,7 +92,7 @@ class _Unheard(dict):  # type: ignore[type-arg]
 
 
 def __getattr__(name: str) -> object:
-    if name != "run" and name not in _FIXED and name not in _NOT_KEPT:
+    if name != "run" and name not in _FIXED and name not in _STAND_INS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
         return _from_sdk(name)
@@ -105,10 +105,10 @@ def _from_sdk(name: str) -> object:
 
     if name == "run":  # changes with `init` and `finish`
         return sdk.run
-    if name in _NOT_KEPT:
-        from labwright.sdk.held import not_kept
+    if name in _STAND_INS:
+        from labwright.sdk.held import stand_in
 
-        return not_kept(name)
+        return stand_in(name)
     globals().update({fixed: getattr(sdk, fixed) for fixed in _FIXED})
     return globals()[name]
 
@@ -116,11 +116,11 @@ def _from_sdk(name: str) -> object:
 def _without_sdk(name: str, error: Exception) -> object:
     import sys
 
-    globals().update(dict.fromkeys((*_FIXED, *_NOT_KEPT, "run"), _Unheard()))
+    globals().update(dict.fromkeys((*_FIXED, *_STAND_INS, "run"), _WithoutSdk()))
     try:
-        words = "nothing is logged, training goes on: the SDK cannot be loaded, as after a change of user"
-        sys.stderr.write(f"labwright: {words} ({error})\n")
-    except Exception:  # noqa: BLE001, S110 - stderr may be closed, replaced or gone
+        message = "nothing is logged, training goes on: the SDK cannot be loaded, for example after a change of user"
+        sys.stderr.write(f"labwright: {message} ({error})\n")
+    except Exception:  # noqa: BLE001, S110 - stderr may be closed or replaced
         pass
     return globals()[name]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import subprocess
@@ -28,6 +29,7 @@ ANSWER = """The best is **lr 0.3**, and this sentence is longer than a line of t
 """
 
 
+_SERVERS = itertools.count()
 SHOW_PIECES = """
 import json, sys
 from labwright.cli.chat.view import ChatView
@@ -42,7 +44,7 @@ print("That was all.")
 
 
 @pytest.mark.parametrize("length", [1, 7, 1000])
-def test_an_answer_is_drawn_where_its_words_came(tmp_path: Path, length: int) -> None:
+def test_an_answer_is_formatted_in_place(tmp_path: Path, length: int) -> None:
     pieces = [ANSWER[first : first + length] for first in range(0, len(ANSWER), length)]
     screen = screen_showing(tmp_path, pieces, rows=30)
     assert not [mark for mark in ("**", "|---", "*wide*", "`code`") if mark in screen], screen
@@ -84,17 +86,24 @@ def test_a_block_is_whole_when_nothing_more_can_change_it(text: str, whole: str)
 
 
 def screen_showing(folder: Path, pieces: list[str], rows: int) -> str:
-    """And what has scrolled away."""
+    """Return the screen and what has scrolled away.
+
+    Each call has its own tmux server: one that is being killed still takes connections for a moment and drops them.
+    """
     (folder / "pieces.json").write_text(json.dumps(pieces))
-    terminal = ["tmux", "-L", f"labwright-test-chat-{os.getpid()}", "-f", "/dev/null"]
+    (folder / "tmux.conf").write_text("set -g remain-on-exit on\n")
+    name = f"labwright-test-chat-{os.getpid()}-{next(_SERVERS)}"
+    terminal = ["tmux", "-L", name, "-f", str(folder / "tmux.conf")]
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "LINES")}
 
     def tmux(*arguments: str) -> str:
-        return subprocess.run([*terminal, *arguments], env=environment, capture_output=True, text=True).stdout
+        done = subprocess.run([*terminal, *arguments], env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     shown = [sys.executable, "-c", SHOW_PIECES, str(folder / "pieces.json")]
     try:
-        tmux("new-session", "-d", "-x", "80", "-y", str(rows), "--", *shown, ";", "set", "remain-on-exit", "on")
+        tmux("new-session", "-d", "-x", "80", "-y", str(rows), "--", *shown)
         wait_until(lambda: "That was all." in tmux("capture-pane", "-p"), "the end of the answer")
         return tmux("capture-pane", "-p", "-S", "-")
     finally:

@@ -303,7 +303,7 @@ def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_ot
     assert lab.wait_for_end(lab.submit("python3 named.py")["id"])["name"] == "mine"
     run = lab.wait_for_end(lab.submit("python3 named.py", name="theirs")["id"])
     assert run["name"] == "theirs"
-    assert lab.output(run["id"]).count("name='mine' has no effect: the run is called 'theirs'") == 1
+    assert lab.output(run["id"]).count("name='mine' has no effect: the run is already called 'theirs'") == 1
 
 
 def test_tags_and_notes_of_the_script_are_added_to_those_of_its_run(lab: LiveServer) -> None:

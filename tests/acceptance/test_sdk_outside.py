@@ -177,7 +177,7 @@ def test_a_server_that_is_gone_refuses_or_hangs_means_a_local_folder(scripts: Sc
     fake_server.tell(project, pid=os.getpid())
     fake_server.run_dir.rmdir()
     _, err = scripts.run(code, inside=False)
-    assert len(fake_server.asked) == 1 and len(list(offline.glob("2*"))) == 2 and "did not take the run" in err
+    assert len(fake_server.asked) == 1 and len(list(offline.glob("2*"))) == 2 and "did not accept the run" in err
     fake_server.http.shutdown()  # it listens on and answers no more
     process = scripts.start(code, inside=False)
     assert process.wait(timeout=60) == 0

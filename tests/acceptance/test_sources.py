@@ -193,7 +193,7 @@ def test_two_runs_with_files_of_one_name_get_their_own_numbers(lab: LiveServer) 
 def test_two_runs_in_one_file_get_nothing_and_say_so(lab: LiveServer) -> None:
     runs = [lab.submit(writer("shared/metrics.jsonl", "a", [1.0], "go-2"))["id"] for _ in range(2)]
     for run in runs:
-        wait_until(lambda run=run: "nobody knows whose numbers" in refusals(lab, run), "the refusal")
+        wait_until(lambda run=run: "cannot be assigned to one run" in refusals(lab, run), "the refusal")
     (lab.project / "go-2").touch()
     for run in runs:
         lab.wait_for_end(run)
@@ -216,7 +216,7 @@ def test_a_file_that_children_inherit_stays_the_runs_and_one_that_a_stranger_ope
     wait_for_points(lab, run["id"], "loss", 150)
     assert refusals(lab, run["id"]) == ""
     with (lab.project / "kin/metrics.jsonl").open("a"):
-        wait_until(lambda: "somebody else writes to it too" in refusals(lab, run["id"]), "the refusal")
+        wait_until(lambda: "another process writes to it too" in refusals(lab, run["id"]), "the refusal")
     lab.post(f"/runs/{run['id']}/stop")
 
 

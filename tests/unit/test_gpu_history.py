@@ -10,6 +10,7 @@ import pytest
 from labwright.compute.cluster import gpu_history
 from labwright.compute.cluster.gpu_history import GpuHistory
 from labwright.domain.gpu import Gpu, GpuMoment, LeaseHolder, gpu_traces
+from labwright.files import append_whole
 
 CARD = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1000, memory_used_mb=200, utilization=40)
 HELD = replace(CARD, utilization=80, memory_used_mb=900, lease=LeaseHolder(run_id="run-1", user="ada"))
@@ -43,6 +44,28 @@ def test_it_is_there_after_a_restart_without_what_a_kill_has_torn(
     (trace,) = after.read(600, 600)
     assert trace.times[:2] == [970.0, 985.0]
     assert trace.run_ids[:2] == ["run-1", "run-1"]
+
+
+def test_a_sample_is_shown_only_after_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_history.time, "time", lambda: 1000.0)
+    history = GpuHistory(tmp_path / "history", lambda: [CARD])
+    shown_early = []
+
+    def append(fd: int, content: bytes) -> None:
+        shown_early.extend(history.read(600, 600))
+        append_whole(fd, content)
+
+    monkeypatch.setattr(gpu_history, "append_whole", append)
+    history.note(990.0)
+    assert shown_early == [] and [trace.times for trace in history.read(600, 600)] == [[990.0]]
+
+
+def test_on_a_full_disk_samples_are_kept_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_history.time, "time", lambda: 1000.0)
+    history = GpuHistory(tmp_path / "missing" / "history", lambda: [CARD])
+    with pytest.raises(OSError):
+        history.note(990.0)
+    assert [trace.times for trace in history.read(600, 600)] == [[990.0]]
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

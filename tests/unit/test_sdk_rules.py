@@ -176,7 +176,7 @@ def test_after_the_last_step_there_is_no_next_one(run: Run) -> None:
     run.log({"loss": 1.0}, step=2**63 - 1, commit=True)
     run.log({"loss": 2.0})
     assert [line["s"] for line in written(run.dir) if "m" in line] == [-(2**63), 2**63 - 1]
-    assert refusals(run) == {"step": f"there is none after {2**63 - 1}"}
+    assert refusals(run) == {"step": f"the last possible step is {2**63 - 1}"}
 
 
 def test_steps_of_other_libraries_are_taken(run: Run) -> None:

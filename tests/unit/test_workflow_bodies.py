@@ -169,7 +169,7 @@ def test_a_result_of_another_type_than_declared_is_a_failure(tmp_path: Path) -> 
     workflow.add(lies, inputs={"x": 1.0})
     workflow.add(opaque, inputs={"x": 1.0})
     steps = run(workflow, tmp_path).steps
-    assert "not the declared float: str is no float" in steps["lies"].reason
+    assert "not the declared float: expected float, got str" in steps["lies"].reason
     assert "write a file and return its Path" in steps["opaque"].reason
 
 

@@ -157,11 +157,11 @@ def test_the_fields_of_a_result_are_outputs_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("value", "want", "words"),
     [
-        ([1.0, "x"], "list[float]", "[1]: str is no float"),
+        ([1.0, "x"], "list[float]", "[1]: expected float, got str"),
         ({"lr": 0.1}, "Row", "lacks acc"),
         ({"lr": 0.1, "acc": 1, "extra": 2}, "Row", "undeclared extra"),
-        ({"a": [1, None]}, "dict[str, list[float]]", "['a']: [1]: NoneType is no float"),
-        ("c", "Literal['a', 'b']", "'c' is none of"),
+        ({"a": [1, None]}, "dict[str, list[float]]", "['a']: [1]: expected float, got NoneType"),
+        ("c", "Literal['a', 'b']", "'c' is not one of"),
     ],
 )
 def test_a_value_of_the_wrong_type_is_named_with_its_place(value: Any, want: str, words: str) -> None:

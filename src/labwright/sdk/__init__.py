@@ -1,7 +1,7 @@
-"""What a training script imports: `init`, `log`, `alert`, `finish`. Standard library only, Python 3.8 or newer.
+"""The SDK for training scripts: `init`, `log`, `alert`, `finish`. Standard library only, Python 3.8 or newer.
 
 It runs in the project's own interpreter, where Labwright is not installed, so it imports nothing else of Labwright.
-Logging never raises into the training loop and never waits: what cannot be kept is refused, and said once.
+Logging never raises into the training loop and never blocks. A value that cannot be logged is reported once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from labwright.sdk.calls import alert, config, define_metric, finish, init, log,
 from labwright.sdk.media import Histogram, Image
 from labwright.sdk.tracked import AlertLevel, Run
 
-TYPE_CHECKING = False  # `typing` itself would be a good part of our import time
+TYPE_CHECKING = False  # importing `typing` would take a good part of our import time
 if TYPE_CHECKING:
     run: Run | None
 
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """`run` is asked for anew each time: None before `init`, the run after it, None again after `finish`."""
+    """`run` is looked up each time: None before `init` and after `finish`, else the current run."""
     if name == "run":
         return _calls.current()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

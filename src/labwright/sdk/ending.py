@@ -1,7 +1,7 @@
-"""How a run that no supervisor watches ended, in the words of its `exit.json`.
+"""Record how a run without a supervisor ended, in its `exit.json`.
 
-Where the script cannot know (`raise SystemExit(…)`), `exit.code` tells its watcher. A kill leaves neither: then the
-run is lost.
+If the script cannot know its exit code (`raise SystemExit(…)`), the C library writes it to `exit.code` for the watcher.
+After a kill there is neither, and the run is lost.
 """
 
 from __future__ import annotations
@@ -21,10 +21,13 @@ if TYPE_CHECKING:
 
 _RESERVE = 4096
 _INTERRUPTED = 130
+_SIZE = 2
+_NOT_YET = b"??"  # a written code leaves at most one of them
+_READ_WRITE, _SHARED, _IN_PLACE_OF_IT, _UNBUFFERED = 3, 0x01, 0x32, 2
 
 
 class ExitFile:
-    """Made with the run, so that a disk that fills up meanwhile cannot hide how it ended."""
+    """`exit.json`. Its space is reserved at the start, so that it can be written even if the disk fills up."""
 
     def __init__(self, run_dir: str) -> None:
         self._path = f"{run_dir}/exit.json"
@@ -35,10 +38,10 @@ class ExitFile:
         try:
             self._write(b" " * _RESERVE)
         except OSError:
-            pass  # the disk is full already; there may be room at the end
+            pass  # the disk is full; there may be room at the end
 
     def record(self, facts: dict[str, Any]) -> None:
-        """Whole and on the disk, or not at all; the first to say it is right."""
+        """Write the file completely or not at all. The first record counts."""
         if os.path.exists(self._path):
             return
         ended = time.time()
@@ -58,7 +61,7 @@ class ExitFile:
             self._write(json.dumps(content).encode().ljust(_RESERVE) + b"\n")
             os.replace(self._aside, self._path)
         except OSError as error:
-            say(f"how the run ended could not be written to {self._path} ({error.strerror})")
+            say(f"the end of the run could not be written to {self._path} ({error.strerror})")
 
     def _write(self, content: bytes) -> None:
         fd = os.open(self._aside, os.O_WRONLY | os.O_CREAT, 0o600)
@@ -87,10 +90,10 @@ def ended_with(exit_code: int, error: str | None = None) -> dict[str, Any]:
 
 
 class ExitWatch:
-    """Finds out, when the interpreter ends, what its exit code will be. Nothing tells an exit handler that.
+    """Find out, in an exit handler, what the exit code will be. Python does not pass it to exit handlers.
 
-    An uncaught exception is in `sys.last_value`; `sys.exit` is wrapped to see its argument; and whether the script ran
-    to its end is read from its outermost frame, so that a caught SystemExit or an old traceback misleads nobody.
+    An uncaught exception is in `sys.last_value`. `sys.exit` is wrapped to see its argument. The outermost frame shows
+    whether the script ran to its end, so a caught SystemExit or an old traceback does not mislead.
     """
 
     def __init__(self) -> None:
@@ -106,8 +109,8 @@ class ExitWatch:
         self._called, self._code = True, status
         self._exit(status)
 
-    def verdict(self) -> dict[str, Any] | None:
-        """None after `raise SystemExit(…)`, and without a script: then only the C library will know."""
+    def result(self) -> dict[str, Any] | None:
+        """Return the facts of the end; None after `raise SystemExit(…)` or without a script."""
         if self._script is None:
             return None
         if _returned(self._script):
@@ -123,12 +126,12 @@ class ExitWatch:
 
 
 def _ended_by(error: BaseException) -> dict[str, Any]:
-    words = f"{type(error).__name__}: {error}"[:500]
-    return ended_with(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, error=words.rstrip(": "))
+    text = f"{type(error).__name__}: {error}"[:500]
+    return ended_with(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, error=text.rstrip(": "))
 
 
 def _script_frame() -> FrameType | None:
-    """The frame of the `__main__` script, if there is one: not in a notebook, nor at a prompt."""
+    """Return the frame of the `__main__` script, or None in a notebook or at a prompt."""
     frame: FrameType | None = sys._getframe()
     found = None
     while frame is not None:
@@ -145,17 +148,16 @@ def _returned(frame: FrameType) -> bool:
     return name.startswith("RETURN_")
 
 
-_SIZE = 2
-_NOT_YET = b"??"  # a code that is there leaves at most one of them
-_READ_WRITE, _SHARED, _IN_PLACE_OF_IT, _UNBUFFERED = 3, 0x01, 0x32, 2
-
-
 def keep_exit_code(path: str) -> None:
-    """From now on the end of this process, but for a kill, is in that file. Not where there is no glibc."""
+    """Let the C library write the exit code of this process into that file, as its last action. Needs glibc.
+
+    `on_exit` calls a function with the code, and `fputc` puts it into memory that is mapped to the file. A descriptor
+    would not work: it may be closed, or belong to another file by then.
+    """
     try:
         _keep_exit_code(path)
     except (ImportError, OSError, AttributeError):
-        pass  # the end of a `raise SystemExit(…)` will not be known; everything else is
+        pass  # only the exit code of `raise SystemExit(…)` will not be known
 
 
 def _keep_exit_code(path: str) -> None:
@@ -178,7 +180,7 @@ def _keep_exit_code(path: str) -> None:
     if not stream:
         raise OSError(ctypes.get_errno(), "no memory for the exit code")
     libc.setvbuf(stream, None, _UNBUFFERED, 0)
-    ctypes.memmove(memory, _NOT_YET, _SIZE)  # opening it has written a zero
+    ctypes.memmove(memory, _NOT_YET, _SIZE)  # fmemopen wrote a zero
     on_exit(ctypes.cast(libc.fputc, pointer), stream)
-    # A forked child ends with a code of its own, which is nobody's business: it gets other memory in that place.
+    # A forked child has its own exit code, which must not be written: it gets other memory at that address.
     os.register_at_fork(after_in_child=lambda: libc.mmap(memory, _SIZE, _READ_WRITE, _IN_PLACE_OF_IT, -1, 0))

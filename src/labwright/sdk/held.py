@@ -1,4 +1,4 @@
-"""What a run holds besides its curves: the config it was given, and the last value of each metric."""
+"""Objects that scripts written for W&B expect: the config and summary of a run, and stand-ins without effect."""
 
 from __future__ import annotations
 
@@ -13,16 +13,29 @@ if TYPE_CHECKING:
     from typing import Any
 
 _REMEMBERED = 100_000
+IGNORED_RUN_METHODS = frozenset(
+    {
+        "finish_artifact",
+        "link_artifact",
+        "link_model",
+        "log_artifact",
+        "log_code",
+        "log_model",
+        "mark_preempting",
+        "unwatch",
+        "upsert_artifact",
+    }
+)
 
 
-class Held(ABC):
-    """A dict that can also be asked by attribute, as W&B's can."""
+class RunValues(ABC):
+    """A dict with attribute access, as in W&B."""
 
     _values: dict[str, Any]
 
     @abstractmethod
     def _changed(self, values: dict[str, Any]) -> None:
-        """These are new."""
+        """Handle new values."""
 
     def update(self, values: Any = None, allow_val_change: bool | None = None, **more: Any) -> None:  # noqa: ARG002
         fresh = {**as_dict(values), **more}
@@ -81,8 +94,8 @@ class Held(ABC):
         return dict, (dict(self._values),)
 
 
-class RunConfig(Held):
-    """Starts with the parameters the run was submitted with; each change is recorded."""
+class RunConfig(RunValues):
+    """The config. It starts with the parameters of the run; each change is recorded."""
 
     def __init__(self, record: Callable[[dict[str, Any]], None], values: dict[str, Any]) -> None:
         self._values = dict(values)
@@ -95,10 +108,10 @@ class RunConfig(Held):
         self._record(values)
 
 
-class RunSummary(Held):
-    """The last number of each metric; setting one logs it at the current step.
+class RunSummary(RunValues):
+    """The last number of each metric. Setting one logs it at the current step.
 
-    Kept as `log` left it, by the keys of a line: it becomes a dict of numbers when somebody asks.
+    `log` stores its lines here as text. They become numbers when they are read.
     """
 
     def __init__(self, record: Callable[[str, Any], None]) -> None:
@@ -124,7 +137,7 @@ class RunSummary(Held):
 
 
 def as_dict(values: Any) -> dict[str, Any]:
-    """A dict, or what is as good as one: a Namespace, a dataclass, a mapping of another library."""
+    """Return a dict from a dict, a Namespace, a dataclass or a mapping of another library."""
     if values is None:
         return {}
     if isinstance(values, dict):
@@ -132,49 +145,39 @@ def as_dict(values: Any) -> dict[str, Any]:
     try:
         found = values.items() if hasattr(values, "items") else vars(values).items()
         return {str(key): value for key, value in found}
-    except Exception:  # noqa: BLE001 - whatever it is, its text is kept
+    except Exception:  # noqa: BLE001 - any other object is kept as its text
         return {"config": values}
 
 
-OF_RUNS = frozenset(
-    {
-        "finish_artifact",
-        "link_artifact",
-        "link_model",
-        "log_artifact",
-        "log_code",
-        "log_model",
-        "mark_preempting",
-        "unwatch",
-        "upsert_artifact",
-    }
-)
-_classes: dict[str, type[NotKept]] = {}
+_classes: dict[str, type[WandbStandIn]] = {}
 
 
-class NotKept:
-    """Made by any call, takes any call, also as a context, and says once that nothing comes of it."""
+class WandbStandIn:
+    """Accept any call, also as a context manager, and report once that it has no effect.
+
+    W&B calls that return an answer (`Api`, `sweep`, `use_artifact`) have no stand-in.
+    """
 
     def __init__(self, *_ignored: Any, **_also_ignored: Any) -> None:
-        say_once(f"{type(self).__name__}() has no effect: it is taken, and nothing is kept of it")
+        say_once(f"{type(self).__name__}() has no effect: Labwright accepts the call and stores nothing")
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        return self._take
+        return self._ignore
 
-    def _take(self, *_ignored: Any, **_also_ignored: Any) -> NotKept:
+    def _ignore(self, *_ignored: Any, **_also_ignored: Any) -> WandbStandIn:
         return self
 
-    def __enter__(self) -> NotKept:
+    def __enter__(self) -> WandbStandIn:
         return self
 
     def __exit__(self, *_ignored: Any) -> None:
         return None
 
 
-def not_kept(name: str) -> Any:
-    """What stands for W&B's class or function of this name; `plot` is neither, its functions are called."""
+def stand_in(name: str) -> Any:
+    """Return the stand-in for W&B's class or function of this name. `plot` is an object with functions."""
     if name not in _classes:
-        _classes[name] = type(name, (NotKept,), {})
+        _classes[name] = type(name, (WandbStandIn,), {})
     return _classes[name]() if name == "plot" else _classes[name]

@@ -1,4 +1,4 @@
-"""Images and histograms. They become files beside the metrics; NumPy, PIL and Matplotlib are used, never imported."""
+"""Images and histograms. They become files beside the metrics. NumPy, PIL and Matplotlib are used but not imported."""
 
 from __future__ import annotations
 
@@ -6,20 +6,21 @@ import math
 import os
 import sys
 
-from labwright.sdk.held import NotKept
+from labwright.sdk.held import WandbStandIn
 from labwright.sdk.lines import NotLoggable, fact_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_COPIED_BYTES = 16 << 20  # larger picture files are kept by reference
+_COPIED_BYTES = 16 << 20  # larger image files are kept by reference
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 _BINS = 64
+_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # channels: grey, grey with alpha, RGB, RGBA
 
 
 class Image:
-    """A picture: a file's path, an array (H×W or H×W×C), a PyTorch tensor, a PIL image, a Matplotlib figure."""
+    """An image: a path, an array (H×W or H×W×C), a PyTorch tensor, a PIL image, a Matplotlib figure."""
 
     kind = "image"
 
@@ -29,14 +30,14 @@ class Image:
         self.caption = caption
 
     def store(self, run_dir: str, key: str, step: int) -> str:
-        """Make its file; answers the path, relative to the run folder or absolute. Raises NotLoggable or OSError."""
+        """Write its file. Return the path, relative to the run folder or absolute. Raise NotLoggable or OSError."""
         if isinstance(self.data, (str, os.PathLike)):
-            return _store_picture_file(os.fspath(self.data), run_dir, key, step)
+            return _store_image_file(os.fspath(self.data), run_dir, key, step)
         return store_file(run_dir, key, step, "png", _png_of(self.data))
 
 
 class Histogram:
-    """How values are spread: from the values, or from counts and edges as `numpy.histogram` gives them."""
+    """A histogram of values, or of counts and edges as `numpy.histogram` returns them."""
 
     kind = "histogram"
     caption = None
@@ -57,20 +58,20 @@ class Histogram:
 
 
 def as_media(value: Any) -> list[Any]:
-    """The value as a list of things to store, empty if it is none: a figure or a list of images are such, too."""
+    """Return a list of media to store: an image, a histogram, a figure or a list of them; empty for other values."""
     if isinstance(value, (Image, Histogram)):
         return [value]
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, (Image, Histogram)) for item in value):
         return list(value)
-    if isinstance(value, NotKept):
-        raise NotLoggable(f"a {type(value).__name__}, of which nothing is kept")
+    if isinstance(value, WandbStandIn):
+        raise NotLoggable(f"a {type(value).__name__}, which Labwright does not store")
     if hasattr(value, "savefig"):
         return [Image(value)]
     return []
 
 
 def store_file(run_dir: str, key: str, step: int, suffix: str, content: bytes) -> str:
-    """Written aside and renamed, so that whoever reads the line finds the whole file."""
+    """Write a file and rename it, so that readers of the log line find the whole file. Return its path."""
     safe = "".join(letter if letter in _SAFE else "_" for letter in key[:80]).lstrip(".")
     relative = f"artifacts/{safe}-{step}-{os.urandom(4).hex()}.{suffix}"
     path = f"{run_dir}/{relative}"
@@ -89,11 +90,11 @@ def _remove(path: str) -> None:
     try:
         os.unlink(path)
     except OSError:
-        pass  # why it could not be written is told; half a file beside it harms nobody
+        pass  # the first error is reported; half a file does no harm
 
 
-def _store_picture_file(path: str, run_dir: str, key: str, step: int) -> str:
-    """A copy, since scripts write each picture over the last; a very large one stays where it is."""
+def _store_image_file(path: str, run_dir: str, key: str, step: int) -> str:
+    """Store a copy, since scripts overwrite their images. A very large image stays where it is."""
     path = os.path.abspath(path)
     if os.path.getsize(path) > _COPIED_BYTES:
         return path
@@ -120,10 +121,10 @@ def _png_of_array(data: Any) -> bytes:
     if hasattr(data, "detach"):
         data = _from_tensor(data)
     if not (hasattr(data, "shape") and hasattr(data, "tobytes")):
-        raise NotLoggable(f"{type(data).__name__} is no picture")
+        raise NotLoggable(f"{type(data).__name__} is not an image")
     shape = tuple(int(size) for size in data.shape)
     if len(shape) not in (2, 3):
-        raise NotLoggable(f"an array of shape {shape} is no picture; H×W or H×W×C is")
+        raise NotLoggable(f"an array of shape {shape} is not an image; use H×W or H×W×C")
     channels = shape[2] if len(shape) == 3 else 1
     try:
         return encode_png(_bytes_of(data), shape[1], shape[0], channels)
@@ -132,14 +133,14 @@ def _png_of_array(data: Any) -> bytes:
 
 
 def _from_tensor(tensor: Any) -> Any:
-    """PyTorch's own order is C×H×W."""
+    """Return an array in the order H×W×C. PyTorch's own order is C×H×W."""
     array = tensor.detach().cpu().numpy()
     first_is_channels = len(array.shape) == 3 and array.shape[0] in (1, 3, 4) and array.shape[2] not in (1, 3, 4)
     return array.transpose(1, 2, 0) if first_is_channels else array
 
 
 def _bytes_of(array: Any) -> bytes:
-    """Eight bits a channel; fractions of 0 to 1 are stretched, other numbers clipped."""
+    """Return eight bits per channel. Fractions from 0 to 1 are scaled, other numbers clipped."""
     if str(array.dtype) == "bool":
         array = array.astype("uint8") * 255
     elif str(array.dtype) != "uint8":
@@ -183,9 +184,6 @@ def _flat(values: Any) -> Any:
             yield from _flat(value)
         else:
             yield value
-
-
-_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}  # channels: grey, grey with alpha, RGB, RGBA
 
 
 def encode_png(pixels: bytes, width: int, height: int, channels: int) -> bytes:

@@ -1,7 +1,7 @@
-"""This process's own file in the run folder: one `write` a call, so that what returned survives any kill.
+"""This process's own file in the run folder. Each call is one `write`, so a returned call survives any kill.
 
-While the folder cannot be written (a full disk, a read-only one) lines wait in a bounded buffer; when that is full the
-older half is dropped and counted. Not a guarantee against a power cut: nothing is fsynced here.
+While the folder cannot be written (a full or read-only disk), lines wait in a bounded buffer. When it is full, the
+older half is dropped and counted. Nothing is fsynced, so a power cut may lose lines.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import time
-from _thread import RLock  # `threading` itself would be a third of our import time
+from _thread import RLock  # importing `threading` would take a third of our import time
 
 from labwright.sdk.lines import fact_line, say
 
@@ -25,15 +25,19 @@ _CLOSED = -1
 
 _live: list[MetricsFile] = []
 _retired: list[int] = []
+_TAIL = 1 << 16
+_HEADER = 1 << 16
+_SAME_PROCESS_GROUP = ("attempt", "try", "host")
+_POINT = b'{"s":'  # the start of every line of `lines.template`
 
 
 class MetricsFile:
-    """`fd` is the file while all is well, and -1 whenever `write` must not be the plain one."""
+    """`fd` is the open file, or -1 while lines must go through `keep`."""
 
     def __init__(self, run_dir: str, header: dict[str, Any], run_id: str, wake: str) -> None:
         self.fd = _CLOSED
         self.wake_at = 0.0
-        self.lock = RLock()  # a signal handler may log while its thread is in here
+        self.lock = RLock()  # a signal handler may log while its thread holds it
         self._folder = f"{run_dir}/metrics"
         self._header = header
         self._wake = wake
@@ -42,7 +46,7 @@ class MetricsFile:
         self._reset()
 
     def _reset(self) -> None:
-        self._torn = b""  # the rest of a line that is half in the file: nothing may come before it
+        self._torn = b""  # the rest of a half-written line; it must be written first
         self._owed: list[bytes] = []
         self._owed_size = 0
         self._dropped = 0
@@ -50,7 +54,7 @@ class MetricsFile:
         self._trouble = ""
 
     def write(self, line: bytes) -> None:
-        """Keep one or more whole lines. Never raises, never waits."""
+        """Write one or more whole lines. Never raise and never block."""
         try:
             written = os.write(self.fd, line)
         except OSError:
@@ -62,7 +66,7 @@ class MetricsFile:
             self.wake(now)
 
     def keep(self, line: bytes, written: int) -> None:
-        """For a line that the plain way did not take: the file is not open yet, or it is in trouble."""
+        """Buffer a line that could not be written: the file is not open yet, or the disk refuses."""
         with self.lock:
             self.fd = _CLOSED
             if written:
@@ -76,19 +80,19 @@ class MetricsFile:
         self._owed.append(line)
         self._owed_size += len(line)
         if self._owed_size > _OWED_LIMIT:
-            gone = self._owed[: len(self._owed) // 2]
-            del self._owed[: len(gone)]
-            self._owed_size -= sum(map(len, gone))
-            self._dropped += len(gone)
+            dropped = self._owed[: len(self._owed) // 2]
+            del self._owed[: len(dropped)]
+            self._owed_size -= sum(map(len, dropped))
+            self._dropped += len(dropped)
 
     def flush(self) -> bool:
-        """Write what is owed. False while that does not work; it is tried again later."""
+        """Write the buffer. Return False if that fails; it is retried later."""
         with self.lock:
             try:
                 self._open()
                 while self._torn or self._owed:
                     self._write_block()
-                self._tell_dropped()
+                self._report_dropped()
             except OSError as error:
                 self._note(error)
                 return False
@@ -102,7 +106,7 @@ class MetricsFile:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
         path = f"{self._folder}/sdk-{os.getpid()}-{os.urandom(4).hex()}.jsonl"
         self._handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL, 0o600)
-        self._dropped += bool(self._torn)  # its first half is in a file that is closed
+        self._dropped += bool(self._torn)  # its first half is in the closed file
         self._torn = fact_line({"source": "sdk", "pid": os.getpid(), **self._header})
         if self not in _live:
             _live.append(self)
@@ -123,7 +127,7 @@ class MetricsFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     def _forget(self, written: int, count: int) -> None:
-        """These bytes are in the file; a line that they end in the middle of is torn."""
+        """Remove written bytes from the buffer, and keep the rest of a half-written line."""
         if written < len(self._torn):
             self._torn = self._torn[written:]
             return
@@ -139,7 +143,7 @@ class MetricsFile:
             done += 1
         del self._owed[:done]
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         if self._dropped:
             why = f"{self._dropped} log lines were dropped while the run folder could not be written: {self._trouble}"
             self._dropped = 0
@@ -149,19 +153,19 @@ class MetricsFile:
 
     def _note(self, error: OSError) -> None:
         if error.errno == errno.EBADF:
-            self._handle = _CLOSED  # somebody closed all files of the process: go on in a new one
+            self._handle = _CLOSED  # something closed all files of the process: use a new one
         if not self._trouble:
-            say(f"cannot write to {self._folder} ({error.strerror}); training goes on, metrics wait in memory")
+            say(f"cannot write to {self._folder} ({error.strerror}); training goes on, metrics are buffered")
         self._trouble = error.strerror or str(error)
         self._retry_at = time.monotonic() + _RETRY_SECONDS
 
     def wake(self, now: float) -> None:
-        """Tell the server that there is something to read. It also looks by itself, so nothing depends on this."""
+        """Wake the server. It also polls, so nothing depends on this."""
         self.wake_at = now + WAKE_SECONDS
         if not self._wake:
             return
         try:
-            # Both ways: with ourselves as a reader the pipe is never broken, and a broken one could end the process.
+            # Open both ways: this process is a reader too, so the write never raises SIGPIPE.
             fd = os.open(self._wake, os.O_RDWR | os.O_NONBLOCK)
             try:
                 os.write(fd, self._wake_line)
@@ -171,7 +175,7 @@ class MetricsFile:
             pass
 
     def close(self) -> None:
-        """A later line opens a new file. The old one is closed then: a thread may be about to write to it just now."""
+        """Flush and retire the file. A later line opens a new one and closes this one: a thread may still write."""
         with self.lock:
             if (self._torn or self._owed) and not self.flush():
                 say(f"{len(self._owed) + self._dropped} log lines could not be written to {self._folder}")
@@ -180,8 +184,8 @@ class MetricsFile:
             self.fd = self._handle = _CLOSED
             self._reset()
 
-    def begin_anew(self) -> None:
-        """In a forked child: the file and what is owed to it are the parent's."""
+    def reset_after_fork(self) -> None:
+        """Start over in a forked child: the file and its buffer belong to the parent."""
         self.lock = RLock()
         if self._handle != _CLOSED:
             _close(self._handle)
@@ -193,32 +197,26 @@ def _close(handle: int) -> None:
     try:
         os.close(handle)
     except OSError:
-        pass  # the script may have closed all that it found open
+        pass  # the script may have closed all descriptors
 
 
 def _after_fork() -> None:
     for file in _live:
-        file.begin_anew()
+        file.reset_after_fork()
 
 
 os.register_at_fork(after_in_child=_after_fork)
 
 
-_TAIL = 1 << 16
-_HEADER = 1 << 16
-_THE_SAME = ("attempt", "try", "host")
-_POINT = b'{"s":'  # as `lines.template` begins it
-
-
 def next_step(run_dir: str, header: dict[str, Any]) -> int:
-    """0 for the first. Not after those that still log: ranks and workers beside each other all begin at 0.
+    """Return the first step for a process that logs without steps: after the processes before it, or 0.
 
-    Nor after those of another try: there the whole command is run again, and its numbers count instead. Nor after those
-    on other hosts, of which nobody here knows whether they still log.
+    Processes that still log do not count: parallel ranks and workers all start at 0. Processes of another try do not
+    count, since the whole command runs again. Nor do those on other hosts, which may still log.
     """
     try:
         names = os.listdir(f"{run_dir}/metrics")
-    except OSError:  # it has logged nothing yet
+    except OSError:  # nothing is logged yet
         return 0
     return max((_step_after(f"{run_dir}/metrics/{name}", header) for name in names), default=0)
 
@@ -226,13 +224,13 @@ def next_step(run_dir: str, header: dict[str, Any]) -> int:
 def _step_after(path: str, header: dict[str, Any]) -> int:
     try:
         name = os.path.basename(path)
-        return 0 if not name.startswith("sdk-") or _is_written(int(name.split("-")[1])) else _read(path, header)
-    except (OSError, ValueError, AttributeError):  # cut short by a kill, or none of ours
+        return 0 if not name.startswith("sdk-") or _is_alive(int(name.split("-")[1])) else _next_step_in(path, header)
+    except (OSError, ValueError, AttributeError):  # cut off by a kill, or not a file of the SDK
         return 0
 
 
-def _is_written(pid: int) -> bool:
-    """By another process."""
+def _is_alive(pid: int) -> bool:
+    """Return whether another process with this pid exists."""
     if pid == os.getpid():
         return False
     try:
@@ -240,16 +238,16 @@ def _is_written(pid: int) -> bool:
     except ProcessLookupError:
         return False
     except OSError:
-        pass  # somebody else's, which may not be signalled: it is there
+        pass  # a process of another user exists
     return True
 
 
-def _read(path: str, header: dict[str, Any]) -> int:
+def _next_step_in(path: str, header: dict[str, Any]) -> int:
     import json  # here: it takes half as long to import as all of the SDK
 
     with open(path, "rb") as file:
         theirs = json.loads(file.readline(_HEADER))
-        if any(theirs.get(name) != header[name] for name in _THE_SAME):
+        if any(theirs.get(name) != header[name] for name in _SAME_PROCESS_GROUP):
             return 0
         file.seek(max(file.tell(), os.fstat(file.fileno()).st_size - _TAIL))
         points = [line for line in file.read().split(b"\n")[:-1] if line.startswith(_POINT)]

@@ -1,4 +1,4 @@
-"""Where this process logs: the run it is in, a run of its own on the project's server, or a local folder."""
+"""Find out where this process logs: into its run, a new run on the project's server, or a local folder."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ RUN_ID, RUN_DIR, ATTEMPT = "LABWRIGHT_RUN_ID", "LABWRIGHT_RUN_DIR", "LABWRIGHT_A
 TRY = "LABWRIGHT_TRY"
 OFFLINE_DIR = ".labwright-offline"
 _STATE_DIR = ".labwright"
-_TIMEOUT_SECONDS = 5.0  # once, and only where a server is up that does not answer
+_TIMEOUT_SECONDS = 5.0  # once, and only if a server runs that does not respond
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "LOCAL_RANK")
 
 
 class LogTarget:
-    """One run's folder, and what is known of the run."""
+    """The run folder to log to, and what is known about the run."""
 
     def __init__(self, run_dir: str, run_id: str, name: str, *, owned: bool, url: str | None = None) -> None:
         self.run_dir = run_dir
         self.run_id = run_id
         self.name = name
         self.url = url
-        self.owned = owned  # this process made the run, so it must say how it ended
+        self.owned = owned  # this process created the run, so it must record its end
         self.attempt = 1
         self.params: dict[str, Any] = {}
         self.wake = ""
-        self.is_named = False  # by somebody; else it is called by its command
+        self.is_named = False  # the user named it; otherwise the name is the command
 
     def read_spec(self) -> None:
-        """What the server wrote for the run; without it logging works all the same."""
+        """Read what the server wrote about the run. Logging works without it."""
         try:
             spec = _read_json(f"{self.run_dir}/spec.json")
             self.name = spec["run"].get("name") or self.name
@@ -49,7 +49,7 @@ class LogTarget:
 
 
 def rank(environ: Mapping[str, str]) -> int:
-    """`RANK` if there is one; else the first rank above 0 that any launcher gave."""
+    """Return `RANK` if it is set, else the first rank above 0 that a launcher set, else 0."""
     for name in _RANKS:
         value = environ.get(name, "")
         if value.isdigit() and (int(value) > 0 or name == "RANK"):
@@ -57,8 +57,8 @@ def rank(environ: Mapping[str, str]) -> int:
     return 0
 
 
-def may_be_no_rank(environ: Mapping[str, str]) -> bool:
-    """Launchers say of how many; a script may call something else its RANK."""
+def is_rank_doubtful(environ: Mapping[str, str]) -> bool:
+    """Return whether `RANK` may mean something else: launchers also set WORLD_SIZE."""
     return environ.get("RANK", "").isdigit() and not environ.get("WORLD_SIZE")
 
 
@@ -67,7 +67,7 @@ def inside_run(environ: Mapping[str, str]) -> LogTarget | None:
     if not run_dir:
         return None
     if not os.path.isdir(run_dir):
-        say(f"the run folder {run_dir} cannot be seen from here")
+        say(f"the run folder {run_dir} does not exist on this machine")
         return None
     run_id = environ.get(RUN_ID) or os.path.basename(run_dir.rstrip("/"))
     server = environ.get("LABWRIGHT_SERVER_URL")
@@ -79,7 +79,7 @@ def inside_run(environ: Mapping[str, str]) -> LogTarget | None:
 
 
 def find_project(start: str) -> str:
-    """The nearest folder upwards that has a state folder, else where we are."""
+    """Return the nearest parent folder with a state folder, or `start`."""
     folder = start
     while not os.path.isdir(os.path.join(folder, _STATE_DIR)):
         parent = os.path.dirname(folder)
@@ -90,36 +90,36 @@ def find_project(start: str) -> str:
 
 
 def on_server(project: str, about: dict[str, Any], key: str) -> LogTarget | None:
-    """A run of our own on the project's server; None, with the reason said, if that does not work."""
+    """Create a run on the project's server. Return None, after a message, if that does not work."""
     state = os.path.join(project, _STATE_DIR)
     try:
         server = _read_json(f"{state}/server.json")
         if not _is_up(server):
             return None
         with open(f"{state}/token", encoding="utf-8") as token:
-            answer = _post(server["url"], token.read().strip(), {**about, **_patience(server)}, key)
-        place = LogTarget(answer["run_dir"], answer["id"], answer.get("name") or "", owned=True)
+            made = _post(server["url"], token.read().strip(), {**about, **_deadline(server)}, key)
+        place = LogTarget(made["run_dir"], made["id"], made.get("name") or "", owned=True)
         place.url = _page(server["url"], place.run_id)
         if not os.access(place.run_dir, os.W_OK):
             raise OSError(f"its folder {place.run_dir} cannot be written")
     except FileNotFoundError:
         return None
-    except Exception as error:  # noqa: BLE001 - a foreign server, a proxy, a half-written file: log locally then
-        say(f"the server of {project} did not take the run ({error})")
+    except Exception as error:  # noqa: BLE001 - a foreign server, a proxy, a half-written file: log locally
+        say(f"the server of {project} did not accept the run ({error})")
         return None
     place.read_spec()
     return place
 
 
 def _is_up(server: dict[str, Any]) -> bool:
-    """Looked at before a token is sent: the port may be somebody else's by now."""
+    """Check the server before a token is sent: the port may belong to another process by now."""
     if server["host"] != os.uname().nodename:
         return not server["url"].split("://")[-1].startswith(("127.", "localhost", "[::1]"))
     return bool(server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"])
 
 
-def _patience(server: dict[str, Any]) -> dict[str, Any]:
-    """A server that comes to it later, when we log elsewhere, makes no run of it. Only where the clock is the same."""
+def _deadline(server: dict[str, Any]) -> dict[str, Any]:
+    """Return the time after which the server must not create the run, if it uses the same clock."""
     here = server["host"] == os.uname().nodename
     return {"answer_by": time.time() + 0.8 * _TIMEOUT_SECONDS} if here else {}
 
@@ -156,7 +156,7 @@ def _page(server_url: str, run_id: str) -> str:
 
 
 def offline(project: str, about: dict[str, Any]) -> LogTarget | None:
-    """A folder that `labwright import` takes in later; None if there is no place to write at all."""
+    """Create a folder that `labwright import` can import later. Return None if no folder can be written."""
     from tempfile import gettempdir
 
     name = f"{time.strftime('%Y%m%d-%H%M%S')}-{os.urandom(3).hex()}"
@@ -175,22 +175,22 @@ def _make_offline(parent: str, name: str, about: dict[str, Any]) -> LogTarget:
         with open(f"{run_dir}/run.json.new", "wb") as file:
             file.write(fact_line(about))
         os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
-        _keep_from_git(parent)
+        _hide_from_git(parent)
     except OSError:
-        _unmake(parent, run_dir)
+        _remove(parent, run_dir)
         raise
     return LogTarget(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
 
 
-def _keep_from_git(parent: str) -> None:
+def _hide_from_git(parent: str) -> None:
     ignore = os.path.join(parent, ".gitignore")
     if not os.path.exists(ignore):
         with open(ignore, "w", encoding="utf-8") as file:
             file.write("*\n")
 
 
-def _unmake(parent: str, run_dir: str) -> None:
-    """A folder that does not say whose it is would only puzzle people; nobody can import it."""
+def _remove(parent: str, run_dir: str) -> None:
+    """Remove a half-made folder: it cannot be imported."""
     from shutil import rmtree
 
     rmtree(run_dir, ignore_errors=True)
@@ -201,7 +201,7 @@ def _unmake(parent: str, run_dir: str) -> None:
 
 
 def about_process() -> dict[str, Any]:
-    """Who we are, in the words of `POST /runs/external`."""
+    """Return the facts about this process that `POST /runs/external` needs."""
     return {
         "command": plain(_command()),
         "workdir": os.getcwd(),
@@ -235,11 +235,11 @@ def _boot_id() -> str:
 
 
 def _start_time(pid: int) -> int | None:
-    """Clock ticks since boot, or None once the process has ended: PIDs are reused, so the two belong together."""
+    """Return the start in clock ticks since boot, or None if it has ended. It identifies a process: PIDs are reused."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             text = file.read()
     except OSError:
         return None
-    fields = text[text.rindex(b")") + 2 :].split()  # the name may hold spaces and brackets
+    fields = text[text.rindex(b")") + 2 :].split()  # the name may contain spaces and brackets
     return None if fields[0] in (b"Z", b"X") else int(fields[19])

@@ -1,11 +1,11 @@
-"""One tracked run, as the script sees it. `log` is the hot path: a format, a write, nothing else."""
+"""One run, as the script sees it. `log` is a hot path: one format and one write."""
 
 from __future__ import annotations
 
 import os
 from time import monotonic, time
 
-from labwright.sdk.held import OF_RUNS, RunConfig, RunSummary, not_kept
+from labwright.sdk.held import IGNORED_RUN_METHODS, RunConfig, RunSummary, stand_in
 from labwright.sdk.lines import (
     KEY_LIMIT,
     NotLoggable,
@@ -36,7 +36,7 @@ _TEMPLATES = 512
 _TEMPLATE_KEYS = 200
 _REMEMBERED = 100_000
 _CONFIG_LIMIT = 900_000
-_SAID_ALOUD = 5
+_PRINTED_REFUSALS = 5
 _REFUSALS = 1000
 _LEVELS = {"INFO": "INFO", "WARN": "WARN", "WARNING": "WARN", "ERROR": "ERROR", "CRITICAL": "ERROR"}
 
@@ -50,13 +50,13 @@ class AlertLevel:
 
 
 class Run:
-    """What `init` answers. Without a file (another rank, logging switched off) every call is taken and does nothing.
+    """The run that `init` returns. Without a file (another rank, or logging is off) every call does nothing.
 
-    `alerts` is the file for alerts: another rank has one too.
+    `alerts` is the file for alerts, which other ranks have too.
     """
 
     rank = 0
-    project = group = notes = entity = job_type = ""  # as `init` was told; W&B's last two mean nothing here
+    project = group = notes = entity = job_type = ""  # as given to `init`; the last two exist for W&B only
     tags: tuple[str, ...] = ()
     resumed = False
 
@@ -81,13 +81,13 @@ class Run:
         self._next_step = first_step
         self._templates: dict[tuple[str, ...], str] = {}
         self._last = self.summary.last_lines
-        self._refused: dict[str, int] = {}  # how often since it was told
+        self._refused: dict[str, int] = {}  # repetitions since the last report
         self._alerted: dict[str, float] = {}
 
-    def describe(self, words: dict[str, Any]) -> None:
-        """What `init` was told, for scripts that ask."""
-        self.project, self.group, self.notes = (words[name] or "" for name in ("project", "group", "notes"))
-        self.tags = tuple(words["tags"])
+    def describe(self, labels: dict[str, Any]) -> None:
+        """Store the arguments of `init`, for scripts that read them."""
+        self.project, self.group, self.notes = (labels[name] or "" for name in ("project", "group", "notes"))
+        self.tags = tuple(labels["tags"])
 
     @property
     def name(self) -> str:
@@ -95,15 +95,15 @@ class Run:
 
     @name.setter
     def name(self, value: str) -> None:
-        say_once(f"run.name = {_shown(value)} has no effect: init(name=…) names a run")
+        say_once(f"run.name = {_shown(value)} has no effect: use init(name=…)")
 
     @property
     def step(self) -> int:
-        """Where the next `log` without a step goes."""
+        """The step of the next `log` without a step."""
         return self._next_step
 
     def log(self, data: dict[str, Any], step: int | None = None, commit: bool | None = None, sync: Any = None) -> None:  # noqa: ARG002
-        """Keep these numbers. As with W&B, a call without a step ends its step; with a step or `commit=False` not."""
+        """Log these numbers. As in W&B, a call without a step ends the step, unless `commit=False`."""
         file = self._file
         if file is None:
             return
@@ -126,7 +126,7 @@ class Run:
             now = time()
             line = (form % (at, now, *texts)).encode()
             usual = "n" not in "".join(texts)  # a nan or inf, as Python spells them
-        except Exception:  # noqa: BLE001 - anything but known keys with numbers is looked at one by one
+        except Exception:  # noqa: BLE001 - other keys and values are handled one by one
             usual = False
         if not usual:
             self._log_one_by_one(data, at)
@@ -142,7 +142,7 @@ class Run:
             file.wake(now)
 
     def _step_for(self, step: Any, commit: bool | None) -> int | None:
-        """The script's step in whatever type it comes, or our own; None for one that is no step."""
+        """Return the script's step as an int, or our own; None if it is not a valid step."""
         assert self._file is not None
         if step is not None:
             try:
@@ -153,14 +153,14 @@ class Run:
                     return at
             except Exception:  # noqa: BLE001, S110 - a foreign type; what it raises does not matter
                 pass
-            self._refuse("step", f"{_shown(step)} is no whole number of 64 bits")
+            self._refuse("step", f"{_shown(step)} is not a whole number of 64 bits")
             return None
         with self._file.lock:
             at = self._next_step
             if commit is None or commit:
                 self._next_step = at + 1
         if at > _LAST_STEP:
-            self._refuse("step", f"there is none after {_LAST_STEP}")
+            self._refuse("step", f"the last possible step is {_LAST_STEP}")
             return None
         return at
 
@@ -172,11 +172,11 @@ class Run:
             pairs = self._pairs(data, step)
             if pairs and self._file is not None:
                 self._file.write(metric_lines(step, time(), pairs))
-        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+        except Exception as error:  # noqa: BLE001 - training goes on whatever was passed in
             self._refuse("log()", f"{type(data).__name__}: {error}")
 
     def _pairs(self, data: Any, step: int) -> list[str]:
-        """`"key":number` for what is a number; the rest is stored as an artifact or refused."""
+        """Return `"key":number` for each number. Store or refuse the other values."""
         pairs = []
         all_numbers = True
         for key, value in flattened(data):
@@ -186,7 +186,7 @@ class Run:
                     pairs.append(f"{key_text(key)}:{text}")
                     self.summary.remember(key, text)
                     continue
-            except Exception as refusal:  # noqa: BLE001 - one odd value must not cost the others
+            except Exception as refusal:  # noqa: BLE001 - one bad value must not lose the others
                 self._refuse(key, str(refusal) or type(refusal).__name__)
             all_numbers = False
         if all_numbers and len(pairs) == len(data):
@@ -202,21 +202,21 @@ class Run:
         self.log({key: value}, self._next_step, commit=False)
 
     def _log_media(self, key: str, value: Any, step: int) -> bool:
-        things = as_media(value)
-        for thing in things:
+        media = as_media(value)
+        for medium in media:
             key_text(key)
             try:
-                path = thing.store(self.dir, key, step)
+                path = medium.store(self.dir, key, step)
             except NotLoggable:
                 raise
-            except Exception as error:  # noqa: BLE001 - a full disk, or a library's own; training goes on
+            except Exception as error:  # noqa: BLE001 - a full disk, or an error of a library; training goes on
                 raise NotLoggable(f"could not be stored: {error}") from None
-            self._log_artifact(key, thing.kind, path, step, thing.caption)
-        return bool(things)
+            self._log_artifact(key, medium.kind, path, step, medium.caption)
+        return bool(media)
 
     def _log_artifact(self, key: str, kind: str, path: str, step: int, caption: str | None = None) -> None:
         facts = {"key": clean(key), "kind": kind, "path": clean(path), "caption": plain(caption)}
-        self._tell({"s": step, "artifact": facts})
+        self._write_fact({"s": step, "artifact": facts})
 
     def _log_config(self, values: dict[str, Any]) -> None:
         if self._file is None:
@@ -224,13 +224,13 @@ class Run:
         try:
             line = fact_line({"t": round(time(), 3), "config": plain(values)})
             if len(line) > _CONFIG_LIMIT:
-                raise NotLoggable(f"{len(line)} bytes; up to {_CONFIG_LIMIT} are kept")
+                raise NotLoggable(f"{len(line)} bytes; the limit is {_CONFIG_LIMIT}")
             self._file.write(line)
         except Exception as error:  # noqa: BLE001 - a config may hold any object
             self._refuse("config", str(error))
 
     def alert(self, title: str, text: str = "", level: Any = "INFO", wait_duration: Any = 0) -> None:
-        """Tell people. `wait_duration` (seconds): not the same title again before that time has passed."""
+        """Raise an alert. `wait_duration`: seconds before the same title is sent again."""
         try:
             title, now = clean(str(title)[:KEY_LIMIT]), monotonic()
             if now < self._alerted.get(title, now):
@@ -240,22 +240,22 @@ class Run:
             if len(self._alerted) < _REMEMBERED:
                 self._alerted[title] = now + float(wait_duration or 0)
             level = _LEVELS.get(str(getattr(level, "value", level)).upper(), "INFO")
-            words = f"{text} (rank {self.rank})".strip() if self.rank else str(text)
-            self._tell_people({"title": title, "text": plain(words), "level": level})
-        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+            body = f"{text} (rank {self.rank})".strip() if self.rank else str(text)
+            self._write_alert({"title": title, "text": plain(body), "level": level})
+        except Exception as error:  # noqa: BLE001 - training goes on whatever was passed in
             self._refuse("alert()", str(error))
 
-    def _tell_people(self, alert: dict[str, Any]) -> None:
+    def _write_alert(self, alert: dict[str, Any]) -> None:
         if self._alerts is not None:
             self._alerts.write(fact_line({"t": round(time(), 3), "alert": alert}))
         elif self.rank:
-            say_once(f"alert() of rank {self.rank} is not kept: the script is in no run of Labwright's")
+            say_once(f"alert() of rank {self.rank} is not kept: the script does not belong to a Labwright run")
 
     def save(self, path: Any = None, *_ignored: Any, **_also_ignored: Any) -> None:
-        """Name a file as a result of this run. It stays where it is; a pattern names all it matches.
+        """Record a file, or all files that match a pattern, as a result of this run. Files stay where they are.
 
-        One below `artifacts` in the run's folder can be opened and downloaded on the run's page.
-        Without a path it is W&B's old way to send a new name, and does nothing.
+        A file below `artifacts` in the run folder can be opened and downloaded on the run's page. Without a path the
+        call does nothing; old W&B scripts use it so to send a new name.
         """
         if self._file is None or path is None:
             return
@@ -267,36 +267,36 @@ class Run:
                 raise NotLoggable("no such file")
             for file in found[:1000]:
                 self._log_artifact(os.path.basename(file), "file", self._from_run_folder(file), self._next_step)
-        except Exception as error:  # noqa: BLE001 - whatever was passed in, training goes on
+        except Exception as error:  # noqa: BLE001 - training goes on whatever was passed in
             self._refuse(f"save({_shown(path)})", str(error))
 
     def _from_run_folder(self, file: str) -> str:
-        """What is among the run's own files is named as they are, so that it is found, also once they have moved."""
+        """Return a path relative to the run folder for its own files, so that they are found after a move."""
         return file[len(self.dir) + 1 :] if file.startswith(f"{self.dir}/artifacts/") else file
 
     def define_metric(self, *_ignored: Any, **_also_ignored: Any) -> None:
-        say_once("define_metric() has no effect: every metric has its step, its time and its extremes anyway")
+        say_once("define_metric() has no effect: every metric has a step, a time, a minimum and a maximum")
 
     def watch(self, *_ignored: Any, **_also_ignored: Any) -> None:
         say_once("watch() has no effect; log a Histogram of the gradients instead")
 
     def finish(self, exit_code: int | None = None, **_ignored: Any) -> None:
-        """Nothing more will come. A script that just ends need not say so."""
+        """End logging. A script that simply ends does not need it."""
         self._on_finish(self, exit_code)
 
-    def _tell_refused_again(self) -> None:
+    def _write_refused_counts(self) -> None:
         for key, count in self._refused.items():
             if count:
-                self._tell({"refused": {"key": clean(key), "why": "refused again", "count": count}})
+                self._write_fact({"refused": {"key": clean(key), "why": "refused again", "count": count}})
                 self._refused[key] = 0
 
     def end_file(self, exit_code: int | None) -> None:
-        self._tell({"finish": {"exit_code": exit_code}})
+        self._write_fact({"finish": {"exit_code": exit_code}})
         self.flush()
 
     def flush(self) -> None:
         if self._file is not None:
-            self._tell_refused_again()
+            self._write_refused_counts()
             self._file.close()
         elif self._alerts is not None:
             self._alerts.close()
@@ -304,12 +304,12 @@ class Run:
     def mute(self) -> None:
         self._file = self._alerts = None
 
-    def _tell(self, facts: dict[str, Any]) -> None:
+    def _write_fact(self, facts: dict[str, Any]) -> None:
         if self._file is not None:
             self._file.write(fact_line({"t": round(time(), 3), **facts}))
 
     def _refuse(self, key: str, why: str) -> None:
-        """Say what was not kept: once a key in the record, the first few also aloud."""
+        """Report a value that was not logged: once per key in the file, the first few also on stderr."""
         shown = key if len(key) <= 100 else f"{key[:100]}… ({len(key)} characters)"
         if shown not in self._refused and len(self._refused) >= _REFUSALS:
             shown, why = "(other keys)", "refused as well"
@@ -317,14 +317,14 @@ class Run:
             self._refused[shown] += 1
             return
         self._refused[shown] = 0
-        self._tell({"refused": {"key": clean(shown), "why": clean(why[:500])}})
-        if len(self._refused) <= _SAID_ALOUD:
+        self._write_fact({"refused": {"key": clean(shown), "why": clean(why[:500])}})
+        if len(self._refused) <= _PRINTED_REFUSALS:
             say(f"{shown!r} is not logged: {why[:500]}")
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_RUNS:
-            return not_kept(name)
-        raise AttributeError(f"a run of Labwright has no {name!r}")
+        if name in IGNORED_RUN_METHODS:
+            return stand_in(name)
+        raise AttributeError(f"a Labwright run has no attribute {name!r}")
 
     def __enter__(self) -> Run:
         return self
@@ -336,7 +336,7 @@ class Run:
         return f"<labwright run {self.id} in {self.dir}>"
 
     def __reduce__(self) -> Any:
-        """A process that is handed the run joins it by its environment and writes a file of its own."""
+        """Pickle as a call of `join`: another process finds the run by its environment and writes its own file."""
         from labwright.sdk.calls import join
 
         return join, ()
@@ -345,5 +345,5 @@ class Run:
 def _shown(value: Any) -> str:
     try:
         return repr(value)[:100]
-    except Exception:  # noqa: BLE001 - a foreign type, or an int too long to print
+    except Exception:  # noqa: BLE001 - a foreign type, or an int that is too long to print
         return type(value).__name__

@@ -1,7 +1,7 @@
-"""Workflows: Python tasks and declared experiments, wired by typed outputs, checked, and run durably.
+"""Workflows: Python tasks and declared experiments, connected by typed outputs, checked, and run durably.
 
 Standard library only, Python 3.8 or newer: it runs in the project's own interpreter, where Labwright is not installed.
-What writes a workflow down is imported at once; what checks and runs it when first asked for.
+Names for writing a workflow are imported at once, names for checking and running it on first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""From annotations to types: `list[float]`, `typing.List[float]`, `"X | None"` under postponed evaluation.
+"""Read annotations as types: `list[float]`, `typing.List[float]`, `"X | None"` under postponed evaluation.
 
-Text is parsed, not evaluated: `list[float] | None` must be understood by Python 3.8 too, and no code of the user runs.
+Text is parsed, not evaluated, so `list[float] | None` works in Python 3.8 too, and no code of the user runs.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from typing import Any
 
 from labwright.workflow.type_rules import ANY, NONE, Field, Type, of_class, union
 
-_DEPTH_LIMIT = 12  # a TypedDict may hold itself
+_DEPTH_LIMIT = 12  # a TypedDict may contain itself
 _TRANSPARENT = ("Annotated", "Required", "Final", "ClassVar", "ReadOnly")
 
 
 class Unresolved(Exception):
-    """A name in an annotation that leads nowhere."""
+    """A name in an annotation that cannot be resolved."""
 
 
 class NameScope:
-    """Where the names of an annotation are looked up."""
+    """The names that an annotation may use."""
 
     def __init__(self, names: dict[str, Any], depth: int = 0) -> None:
         self.names = names
@@ -41,7 +41,7 @@ class NameScope:
 
 
 def scope_of(function: Any) -> NameScope:
-    """The globals of a function, and what it closes over."""
+    """Return the globals of a function and the variables of its closure."""
     names = dict(getattr(function, "__globals__", {}))
     cells = getattr(function, "__closure__", None) or ()
     for index, name in enumerate(function.__code__.co_freevars if cells else ()):
@@ -53,7 +53,7 @@ def scope_of(function: Any) -> NameScope:
 
 
 def read_annotation(annotation: Any, scope: NameScope) -> Type:
-    """What was annotated; `unknown`, with the text as its name, where that leads nowhere."""
+    """Return the annotated type; `unknown`, named by the text, if it cannot be resolved."""
     try:
         return _read(annotation, scope)
     except (Unresolved, SyntaxError, AttributeError, ValueError, IndexError, TypeError) as error:
@@ -84,20 +84,20 @@ def _read_alias_or_class(annotation: Any, scope: NameScope) -> Type:
     if origin is None:
         return _read_class(annotation, scope)
     args = typing.get_args(annotation)
-    if _word(origin) == "Literal":
+    if _typing_name(origin) == "Literal":
         return Type("literal", "Literal", values=args)
     return _built(origin, [_read_argument(arg, scope) for arg in args])
 
 
 def _read_argument(arg: Any, scope: NameScope) -> Type | None:
-    """None stands for the dots of `tuple[float, ...]`, and for the arguments of a Callable, which no value carries."""
+    """Return the type of an argument; None for the dots of `tuple[float, ...]` and the arguments of a Callable."""
     return None if arg is ... or isinstance(arg, list) else _read(arg, scope)
 
 
 def _read_class(cls: Any, scope: NameScope) -> Type:
-    word = _word(cls)
-    if word in ("Union", "Optional", "Literal"):
-        raise Unresolved(f"{word} without arguments")
+    name = _typing_name(cls)
+    if name in ("Union", "Optional", "Literal"):
+        raise Unresolved(f"{name} without arguments")
     if not isinstance(cls, type):
         return Type("unknown", repr(cls))
     if issubclass(cls, dict) and hasattr(cls, "__total__"):
@@ -105,8 +105,8 @@ def _read_class(cls: Any, scope: NameScope) -> Type:
     return of_class(cls)
 
 
-def _word(thing: Any) -> str:
-    """`Union` for `typing.Union`, `types.UnionType` and their like from `typing_extensions`."""
+def _typing_name(thing: Any) -> str:
+    """Return `Union` for `typing.Union`, `types.UnionType` and the like in `typing_extensions`."""
     module = getattr(thing, "__module__", "")
     name = str(getattr(thing, "_name", None) or getattr(thing, "__name__", ""))
     if module not in ("typing", "typing_extensions", "types"):
@@ -116,14 +116,14 @@ def _word(thing: Any) -> str:
 
 def _built(head: Any, args: list[Type | None]) -> Type:
     known = [arg for arg in args if arg is not None]
-    word = _word(head)
-    if word == "Optional":
+    name = _typing_name(head)
+    if name == "Optional":
         return union(*known, NONE)
-    if word == "Union":
+    if name == "Union":
         return union(*known)
-    if word == "NotRequired":
+    if name == "NotRequired":
         return Type("not_required", args=(known[0],))
-    if word in _TRANSPARENT:
+    if name in _TRANSPARENT:
         return known[0]
     origin = typing.get_origin(head) or head
     if origin is tuple and len(known) == len(args):
@@ -144,17 +144,17 @@ def _read_node(node: ast.AST, scope: NameScope) -> Type:
 def _read_subscript(node: ast.Subscript, scope: NameScope) -> Type:
     head = _object(node.value, scope)
     inner: Any = node.slice
-    inner = inner.value if type(inner).__name__ == "Index" else inner  # as Python 3.8 wraps it
+    inner = inner.value if type(inner).__name__ == "Index" else inner  # Python 3.8 wraps it
     nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
-    if _word(head) == "Literal":
+    if _typing_name(head) == "Literal":
         return Type("literal", "Literal", values=tuple(_literal(value, scope) for value in nodes))
-    if _word(head) == "Annotated":
+    if _typing_name(head) == "Annotated":
         nodes = nodes[:1]
     return _built(head, [_node_argument(argument, scope) for argument in nodes])
 
 
 def _literal(node: ast.AST, scope: NameScope) -> Any:
-    """A constant, or a member of an enum."""
+    """Return a constant or a member of an enum."""
     return _object(node, scope) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
@@ -186,7 +186,7 @@ def _typed_dict_fields(cls: Any, scope: NameScope) -> tuple[Field, ...]:
 
 
 def fields_of(kind: Type) -> tuple[Field, ...]:
-    """The parts of a result that are outputs of their own: of a TypedDict, a dataclass, a NamedTuple."""
+    """Return the fields of a TypedDict, a dataclass or a NamedTuple. Each is a separate output."""
     if kind.form == "typed_dict":
         return kind.fields
     if kind.form != "class" or not isinstance(kind.cls, type):

@@ -1,4 +1,8 @@
-"""What a check found: a code to rely on, a place, a sentence, and what to do about it."""
+"""`validate_contract`: find every fault of a workflow at once, by rules. No task body runs.
+
+Structure first (names, edges, types, no cycle), which `run` requires too. Then plausibility: no stubs, no unused steps,
+one writer per artifact, and a metric that the command logs.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +19,13 @@ from labwright.workflow.stubs import why_stub
 from labwright.workflow.tasks import Input, Task
 from labwright.workflow.type_rules import ANY, Type, accepts, element_of, list_of, misfit, of_class, union
 
+_IDENTIFIER_HINT = "Use letters, digits and underscores, and start with a letter: it names a file and a Python object."
+
 
 @dataclass(frozen=True)
 class Finding:
+    """One fault: a stable code, its place, a message, and what to do about it."""
+
     code: str
     place: str  # `step`, `step.inputs.name`, `results.name`, or the workflow itself
     message: str
@@ -46,9 +54,6 @@ class Report:
         return {"ok": self.ok, "findings": [asdict(finding) for finding in self.findings]}
 
 
-_IDENTIFIER_HINT = "Use letters, digits and underscores, beginning with a letter: it becomes a file and a Python name."
-
-
 def check_structure(workflow: Workflow) -> Iterator[Finding]:
     if not workflow.steps:
         yield Finding("empty", workflow_place(workflow), "the workflow has no steps", "Add at least one task.")
@@ -56,7 +61,7 @@ def check_structure(workflow: Workflow) -> Iterator[Finding]:
     steps = {step.id: step for step in workflow.steps}
     for step in workflow.steps:
         yield from _check_step(step, steps)
-    yield from _check_circles(workflow)
+    yield from _check_cycles(workflow)
     for name, output in workflow.results.items():
         yield from _check_source(f"results.{name}", output, steps)
 
@@ -99,9 +104,9 @@ def _check_step(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
 def _check_inputs(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
     declared = step.work.inputs
     given = {**step.inputs, **(step.over or {})}
-    for name, wanted in declared.items():
-        if wanted.required and name not in given:
-            message = f"nothing feeds the input {name!r} ({wanted.type})"
+    for name, required in declared.items():
+        if required.required and name not in given:
+            message = f"nothing feeds the input {name!r} ({required.type})"
             yield Finding("missing_input", _place(step, name), message, "Give it a source in inputs={…}, or a default.")
     for name in given:
         if name not in declared:
@@ -116,19 +121,19 @@ def _place(step: Step, name: object) -> str:
     return f"{step.id}.inputs.{name}"
 
 
-def _check_value(place: str, wanted: Input, value: Any, steps: dict[str, Step]) -> Iterator[Finding]:
-    """An edge by its type, a plain value by what it is."""
+def _check_value(place: str, declared: Input, value: Any, steps: dict[str, Step]) -> Iterator[Finding]:
+    """Check an edge by its type and a plain value by its content."""
     sources = outputs_in(value)
     for output in sources:
         yield from _check_source(place, output, steps)
     if sources:
         have = type_of_source(value, steps)
-        if not accepts(wanted.type, have):
+        if not accepts(declared.type, have):
             names = ", ".join(map(str, sources))
-            message = f"{names} is {have}, but the input takes {wanted.type}"
-            yield Finding("type_mismatch", place, message, _type_hint(wanted.type, have))
-    elif misfit(value, wanted.type):
-        message = f"the value does not fit {wanted.type}: {misfit(value, wanted.type)}"
+            message = f"{names} is {have}, but the input takes {declared.type}"
+            yield Finding("type_mismatch", place, message, _type_hint(declared.type, have))
+    elif misfit(value, declared.type):
+        message = f"the value does not fit {declared.type}: {misfit(value, declared.type)}"
         yield Finding("type_mismatch", place, message)
 
 
@@ -140,7 +145,7 @@ def _type_hint(want: Type, have: Type) -> str:
 
 
 def type_of_source(value: Any, steps: dict[str, Step]) -> Type:
-    """What an edge carries; a list of outputs and values is a list of whatever these are."""
+    """Return the type of an edge; for a list of outputs and values, a list of their types."""
     if isinstance(value, Output):
         step = steps.get(value.step)
         return (step.output_type(value.name) if step else None) or ANY
@@ -151,7 +156,7 @@ def type_of_source(value: Any, steps: dict[str, Step]) -> Type:
 
 def _check_source(place: str, output: Any, steps: dict[str, Step]) -> Iterator[Finding]:
     if not isinstance(output, Output):
-        yield Finding("unknown_source", place, f"{output!r} is no output of a step", "Use step.output(…).")
+        yield Finding("unknown_source", place, f"{output!r} is not an output of a step", "Use step.output(…).")
     elif output.step not in steps:
         known = ", ".join(list(steps)[:10])
         yield Finding("unknown_source", place, f"there is no step {output.step!r}", f"There are: {known}.")
@@ -165,31 +170,33 @@ def _check_fan_out(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
     if step.over is None:
         return
     if isinstance(step.work, Experiment):
-        yield Finding("bad_fan_out", step.id, "an experiment is not mapped; its grid is its fan-out", "Use grid={…}.")
+        yield Finding(
+            "bad_fan_out", step.id, "an experiment cannot be mapped: its grid is its fan-out", "Use grid={…}."
+        )
     if not step.over or step.collect not in ("all", "finished"):
-        message = "nothing to fan out over" if not step.over else f"collect={step.collect!r} is not known"
+        message = "there is nothing to fan out over" if not step.over else f"collect={step.collect!r} is not valid"
         yield Finding("bad_fan_out", step.id, message, 'Give over={"input": [values]} and collect="all" or "finished".')
     for name, value in step.over.items():
         if name in step.inputs:
             yield Finding("bad_fan_out", _place(step, name), f"{name!r} is both in over and in inputs")
-        wanted = step.work.inputs.get(name)
-        if wanted is not None:
-            yield from _check_elements(_place(step, name), wanted, value, steps)
+        declared = step.work.inputs.get(name)
+        if declared is not None:
+            yield from _check_elements(_place(step, name), declared, value, steps)
 
 
-def _check_elements(place: str, wanted: Input, value: Any, steps: dict[str, Step]) -> Iterator[Finding]:
+def _check_elements(place: str, declared: Input, value: Any, steps: dict[str, Step]) -> Iterator[Finding]:
     if isinstance(value, Output):
         yield from _check_source(place, value, steps)
         have = type_of_source(value, steps)
         element = element_of(have)
-        if element is None or not accepts(wanted.type, element):
-            message = f"{value} is {have}; a fan-out over it does not give {wanted.type}"
-            yield Finding("type_mismatch", place, message, f"Make that output a list of {wanted.type}.")
+        if element is None or not accepts(declared.type, element):
+            message = f"{value} is {have}; its items are not {declared.type}"
+            yield Finding("type_mismatch", place, message, f"Make that output a list of {declared.type}.")
     elif not isinstance(value, (list, tuple)):
-        yield Finding("bad_fan_out", place, f"{type(value).__name__} is no list of values or output of a step")
+        yield Finding("bad_fan_out", place, f"{type(value).__name__} is not a list of values or an output of a step")
     else:
         for item in value:
-            yield from _check_value(place, wanted, item, steps)
+            yield from _check_value(place, declared, item, steps)
 
 
 def _check_when(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
@@ -199,16 +206,16 @@ def _check_when(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
         yield Finding("type_mismatch", place, f"{step.when} is {type_of_source(step.when, steps)}, not bool")
 
 
-def _check_circles(workflow: Workflow) -> Iterator[Finding]:
+def _check_cycles(workflow: Workflow) -> Iterator[Finding]:
     _ordered, stuck = in_order(workflow.steps)
-    circle = _one_circle(stuck)
-    if circle:
-        message = f"these wait for each other: {' → '.join(circle)}"
-        yield Finding("cycle", circle[0], message, "Take one of these edges out.")
+    cycle = _one_cycle(stuck)
+    if cycle:
+        message = f"these steps wait for each other: {' → '.join(cycle)}"
+        yield Finding("cycle", cycle[0], message, "Remove one of these edges.")
 
 
-def _one_circle(stuck: list[Step]) -> list[str]:
-    """Go back from source to source until a step comes again."""
+def _one_cycle(stuck: list[Step]) -> list[str]:
+    """Follow sources backwards until a step repeats. Return the cycle."""
     waits = {step.id: step.waits_for() for step in stuck}
     path: list[str] = []
     here = next(iter(waits), None)
@@ -219,9 +226,9 @@ def _one_circle(stuck: list[Step]) -> list[str]:
 
 
 def check_plausibility(workflow: Workflow) -> Iterator[Finding]:
-    yield from _check_orphans(workflow)
+    yield from _check_unused(workflow)
     yield from _check_writers(workflow)
-    reasons: dict[int, str] = {}  # by task: one task may stand in a thousand steps
+    reasons: dict[int, str] = {}  # by task: one task may be in a thousand steps
     for step in workflow.steps:
         if isinstance(step.work, Task):
             yield from _check_stub(step, step.work, reasons)
@@ -229,13 +236,13 @@ def check_plausibility(workflow: Workflow) -> Iterator[Finding]:
             yield from _check_experiment(step.id, step.work)
 
 
-def _check_orphans(workflow: Workflow) -> Iterator[Finding]:
+def _check_unused(workflow: Workflow) -> Iterator[Finding]:
     used = {source for step in workflow.steps for source in step.waits_for()}
     used |= {output.step for output in workflow.results.values() if isinstance(output, Output)}
     for step in workflow.steps:
         if step.id not in used:
             hint = "Feed it to another step, or declare it with workflow.result(…)."
-            yield Finding("orphan", step.id, "nobody uses what it gives, and it is no result", hint)
+            yield Finding("orphan", step.id, "its outputs are not used, and it is not a result", hint)
 
 
 def _check_writers(workflow: Workflow) -> Iterator[Finding]:
@@ -244,12 +251,10 @@ def _check_writers(workflow: Workflow) -> Iterator[Finding]:
         for written in getattr(step.work, "writes", ()):
             path = str(PurePosixPath(str(written)))
             if path.startswith("/") or ".." in PurePosixPath(path).parts:
-                yield Finding(
-                    "bad_artifact", step.id, f"{written!r} lies outside the workspace", "Use a relative path."
-                )
+                yield Finding("bad_artifact", step.id, f"{written!r} is outside the workspace", "Use a relative path.")
             if path in writers:
-                message = f"{writers[path]} writes {path} too"
-                yield Finding("two_writers", step.id, message, "An artifact has one writer; name two files.")
+                message = f"{writers[path]} also writes {path}"
+                yield Finding("two_writers", step.id, message, "An artifact has one writer. Use two file names.")
             writers.setdefault(path, step.id)
 
 
@@ -267,22 +272,22 @@ def _check_experiment(place: str, experiment: Experiment) -> Iterator[Finding]:
         yield Finding("empty_command", place, "the experiment has no command")
     yield from _check_grid(place, experiment)
     if experiment.max_runs is not None and experiment.size > experiment.max_runs:
-        message = f"the grid makes {experiment.size:,} runs; the budget is {experiment.max_runs:,}"
-        yield Finding("over_budget", place, message, "Take values or seeds out, or raise max_runs.")
+        message = f"the grid has {experiment.size:,} runs, but the budget is {experiment.max_runs:,}"
+        yield Finding("over_budget", place, message, "Remove values or seeds, or raise max_runs.")
 
 
 def _check_metric(place: str, experiment: Experiment) -> Iterator[Finding]:
     metric = experiment.metric
     if metric is None or not metric.name:
-        yield Finding("no_metric", place, "the experiment has no metric to decide by", "Give metric=Metric(…).")
+        yield Finding("no_metric", place, "the experiment has no metric", "Give metric=Metric(…).")
         return
     if not metric.has_direction:
-        message = f"{metric.name}: whether more or less is better is not said"
-        yield Finding("metric_without_direction", place, message, f"Say one of: {', '.join(DIRECTIONS)}.")
+        message = f"{metric.name} has no direction"
+        yield Finding("metric_without_direction", place, message, f"Use one of: {', '.join(DIRECTIONS)}.")
     if not any(metric.name == name or fnmatchcase(metric.name, name) for name in experiment.produces):
         known = ", ".join(experiment.produces) or "none"
-        message = f"nothing is known to produce {metric.name}; the command logs: {known}"
-        yield Finding("metric_not_produced", place, message, "List in produces=[…] what the command logs.")
+        message = f"the command is not known to log {metric.name}; it logs: {known}"
+        yield Finding("metric_not_produced", place, message, "List the metrics of the command in produces=[…].")
 
 
 def _check_grid(place: str, experiment: Experiment) -> Iterator[Finding]:
@@ -290,32 +295,34 @@ def _check_grid(place: str, experiment: Experiment) -> Iterator[Finding]:
         if isinstance(values, str) or not len(values):
             yield Finding("bad_grid", place, f"{name} has no list of values", f'Give grid={{"{name}": [value, …]}}.')
         elif len({repr(value) for value in values}) < len(values):
-            yield Finding("bad_grid", place, f"{name} has a value twice", "The run would be made twice.")
+            yield Finding("bad_grid", place, f"{name} has a value twice", "The same run would start twice.")
     if experiment.faults:
         return
     needed = [*experiment.grid, *([SEED] if experiment.seeds else [])]
     for name in [name for name in needed if name not in experiment.placeholders()]:
-        message = f"{name} varies, but {{{name}}} is not in the command"
-        yield Finding("unused_parameter", place, message, f"Every run would be the same for each {name}.")
+        message = f"{name} varies, but the command does not contain {{{name}}}"
+        yield Finding("unused_parameter", place, message, f"All values of {name} would start the same run.")
     if SEED in experiment.placeholders() and not experiment.seeds and SEED not in experiment.grid:
-        yield Finding("missing_input", f"{place}.inputs.{SEED}", "{seed} is in the command, but there are no seeds")
+        yield Finding("missing_input", f"{place}.inputs.{SEED}", "the command contains {seed}, but there are no seeds")
     unknown = [name for name in experiment.baseline or {} if name not in experiment.placeholders()]
-    lacking = [name for name in experiment.grid if experiment.baseline is not None and name not in experiment.baseline]
-    if unknown or lacking:
-        words = f"names {', '.join(unknown)}, not in the command" if unknown else f"leaves {', '.join(lacking)} open"
-        yield Finding("bad_baseline", place, f"the baseline {words}", "A baseline gives each parameter one value.")
+    missing = [name for name in experiment.grid if experiment.baseline is not None and name not in experiment.baseline]
+    if unknown or missing:
+        fault = (
+            f"names {', '.join(unknown)}, not in the command" if unknown else f"has no value for {', '.join(missing)}"
+        )
+        yield Finding("bad_baseline", place, f"the baseline {fault}", "Give each parameter one value.")
 
 
 def validate_contract(workflow: Any) -> Report:
-    """What must hold before anybody approves or runs this."""
+    """Return all findings about a workflow. It must have none before it is approved or run."""
     if not isinstance(workflow, Workflow):
-        message = f"{type(workflow).__name__} is no Workflow"
+        message = f"{type(workflow).__name__} is not a Workflow"
         return Report((Finding("not_a_workflow", "create_workflow", message, "Return the Workflow."),))
     findings: list[Finding] = []
     for check in (check_structure, check_plausibility):
         try:
             findings += check(workflow)
-        except Exception as error:  # noqa: BLE001 - hostile `__eq__`, `__len__` …: the workflow's fault, and a finding
+        except Exception as error:  # noqa: BLE001 - a hostile `__eq__` or `__len__` is a fault of the workflow
             message = f"the workflow cannot be checked: {type(error).__name__}: {error}"
             findings.append(Finding("unreadable", f"workflow {workflow.name!r}", message, "Use plain values in it."))
     return Report(tuple(findings))

@@ -1,4 +1,8 @@
-"""How steps and runs of a workflow ended."""
+"""`run`: do the work of a workflow, durably. A fact is in the log before it is used, and finished work is not repeated.
+
+A task that was running when the process was killed runs again. So a task runs at least once, and never again after it
+has finished.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +31,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """`finished`, `failed`, `suspended`, or not begun: `skipped` or `waiting`, with the reason."""
+    """How a step ended: `finished`, `failed`, `suspended`, or not started: `skipped` or `waiting`, with the reason."""
 
     status: str
     reason: str = ""
-    stored: tuple[Stored, ...] = ()  # one; of a fan-out, one for each combination
+    stored: tuple[Stored, ...] = ()  # one; in a fan-out, one per combination
     fanned_out: bool = False
-    reused: int = 0  # how many of them came from an earlier run
+    reused: int = 0  # how many come from an earlier run
 
     def encoded(self, name: str) -> Any:
         parts = [part.encoded if name == WHOLE else picked(part.encoded, name) for part in self.stored]
@@ -47,7 +51,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunResult:
-    """`failed` if any step failed, else `suspended` if one waits for something outside, else `finished`."""
+    """The result of a run: `failed` if any step failed, else `suspended` if one is suspended, else `finished`."""
 
     workflow: Workflow
     steps: dict[str, Outcome] = field(default_factory=dict)
@@ -58,7 +62,7 @@ class RunResult:
         return next((status for status in ("failed", "suspended") if status in found), "finished")
 
     def value(self, step: str, output: str = WHOLE) -> Any:
-        """What a finished step gave."""
+        """Return an output of a finished step."""
         outcome = self.steps[step]
         if outcome.status != "finished":
             raise LookupError(f"{step} {outcome.status}: {outcome.reason}")
@@ -74,12 +78,14 @@ class RunResult:
 
 @dataclass(frozen=True)
 class InputValue:
+    """An input of a job: its digest, and a function that loads it, called only if the job must run."""
+
     digest: str
-    load: Callable[[], Any]  # a fresh copy each time
+    load: Callable[[], Any]  # returns a new copy each time
 
 
 class Sources:
-    """Looks up outputs of steps that have finished; opened, or sealed for who only hands them on."""
+    """Look up outputs of finished steps, decoded or (with `sealed`) encoded."""
 
     def __init__(self, outcomes: Mapping[str, Outcome], sealed: bool = False) -> None:
         self._outcomes = outcomes
@@ -89,11 +95,11 @@ class Sources:
     def value(self, output: Output) -> Any:
         return self._opened(self._outcomes[output.step].encoded(output.name))
 
-    def given(self, value: Any) -> InputValue:
+    def input_value(self, value: Any) -> InputValue:
         if isinstance(value, Output):
             return InputValue(self._digest(value), lambda: self.value(value))
         if outputs_in(value):
-            parts = [self.given(item) for item in value]
+            parts = [self.input_value(item) for item in value]
             return InputValue(
                 digest_of("+".join(part.digest for part in parts)), lambda: [part.load() for part in parts]
             )
@@ -101,12 +107,12 @@ class Sources:
         return InputValue(digest_of(text_of(encoded)), lambda: self._opened(encoded))
 
     def combinations(self, step: Step) -> Iterator[dict[str, InputValue]]:
-        """The inputs of each job of a step: one, or of a fan-out one for each combination."""
-        same = {name: self.given(value) for name, value in step.inputs.items()}
+        """Yield the inputs of each job of a step: one job, or in a fan-out one per combination."""
+        same = {name: self.input_value(value) for name, value in step.inputs.items()}
         if step.over is None:
             yield same
             return
-        axes = [[self.given(item) for item in self._items(value)] for value in step.over.values()]
+        axes = [[self.input_value(item) for item in self._items(value)] for value in step.over.values()]
         for point in itertools.product(*axes):
             yield {**same, **dict(zip(step.over, point))}  # noqa: B905 - Python 3.8 has no strict
 
@@ -119,13 +125,13 @@ class Sources:
         return self._digests[output]
 
 
-def key_of(step: str, code: str, given: Mapping[str, InputValue]) -> str:
-    """Two jobs with one key do the same work: same step, same code and environment, same inputs."""
-    return digest_of(text_of([step, code, {name: part.digest for name, part in given.items()}]))
+def key_of(step: str, code: str, inputs: Mapping[str, InputValue]) -> str:
+    """Return the key of a job. The same key means the same step, code, environment and inputs."""
+    return digest_of(text_of([step, code, {name: part.digest for name, part in inputs.items()}]))
 
 
 class InvalidWorkflow(ValueError):
-    """The workflow cannot be run; `report` says why."""
+    """The workflow cannot be run. `report` says why."""
 
     def __init__(self, report: Report) -> None:
         super().__init__(str(report))
@@ -142,11 +148,11 @@ def run(
     run_experiment: RunExperiment | None = None,
     sealed: bool = False,
 ) -> RunResult:
-    """Run what is not done yet. Calling it again, after a kill or a failure, goes on where it was.
+    """Run the steps that are not done yet. Call it again after a kill or a failure to continue.
 
-    `environment` is part of every task's key: give versions that results depend on. `on_event` is called with each fact
+    `environment` is part of every task's key: pass versions that results depend on. `on_event` is called with each fact
     after it is in the log. `run_experiment(step, inputs)` executes an experiment and returns an `ExperimentResult`.
-    `sealed`: bodies are given `Sealed` values and give such, so that no class of the workflow's code is needed here.
+    `sealed`: bodies take and return `Sealed` values, so that no class of the workflow's code is needed here.
     """
     report = Report(tuple(check_structure(workflow)))
     if not report.ok:
@@ -158,14 +164,14 @@ def run(
 
 
 async def run_async(workflow: Workflow, store: Store | str | os.PathLike[str], **options: Any) -> RunResult:
-    """`run`, without holding up the event loop of the caller."""
+    """Call `run` without blocking the event loop of the caller."""
     import asyncio
 
     return await asyncio.get_running_loop().run_in_executor(None, lambda: run(workflow, store, **options))
 
 
 class _Fan:
-    """The jobs of one step, until the last has ended."""
+    """The jobs of one step that has not ended yet."""
 
     def __init__(self, step: Step, size: int) -> None:
         self.step = step
@@ -175,12 +181,12 @@ class _Fan:
         self.failures: list[str] = []
         self.pauses: list[str] = []
 
-    def note(self, news: AttemptResult) -> None:
-        words = f"{news.job.name}: {news.error}" if self.step.over is not None else news.error
-        if news.status == "failed":
-            self.failures.append(words)
-        elif news.status == "suspended":
-            self.pauses.append(words)
+    def note(self, result: AttemptResult) -> None:
+        message = f"{result.job.name}: {result.error}" if self.step.over is not None else result.error
+        if result.status == "failed":
+            self.failures.append(message)
+        elif result.status == "suspended":
+            self.pauses.append(message)
 
     def outcome(self) -> Outcome:
         done = tuple(stored for stored in self.stored if stored is not None)
@@ -194,7 +200,7 @@ class _Fan:
 
 
 class _Engine:
-    """One run. Only the thread that called `run` touches the log and the state; workers tell it what happened."""
+    """One run. Only the thread that called `run` uses the log and the state; workers report results to it."""
 
     def __init__(
         self,
@@ -210,7 +216,7 @@ class _Engine:
         self._store = store
         self._workers = workers
         self._bodies = Bodies()
-        # before any body runs: it may change the globals that a later one reads
+        # before any body runs, since it may change the globals that a later one reads
         self._code = {step.id: _code_of(step.work, fingerprints) for step in workflow.steps}
         self._on_event = on_event
         self._run_experiment = run_experiment
@@ -218,14 +224,14 @@ class _Engine:
         self._sources = Sources(self._outcomes, sealed)
         self._steps = {step.id: step for step in workflow.steps}
         self._waits_for = {step.id: step.waits_for() for step in workflow.steps}
-        self._waits = {id: len(sources) for id, sources in self._waits_for.items()}  # how many have not ended
-        self._users = _users(self._waits_for)
+        self._waits = {id: len(sources) for id, sources in self._waits_for.items()}  # sources that have not ended
+        self._users = _users_of(self._waits_for)
         self._ready = deque(step for step in workflow.steps if not self._waits[step.id])
         self._jobs: deque[Job] = deque()
         self._fans: dict[str, _Fan] = {}
 
     def run(self) -> RunResult:
-        self._tell("run_started", workflow=self._workflow.name, pid=os.getpid(), steps=len(self._steps))
+        self._log("run_started", workflow=self._workflow.name, pid=os.getpid(), steps=len(self._steps))
         try:
             while self._ready or self._jobs or self._workers.busy:
                 self._advance()
@@ -233,44 +239,44 @@ class _Engine:
             self._workers.close()
             self._bodies.close()
         result = RunResult(self._workflow, self._outcomes)
-        self._tell("run_ended", status=result.status)
+        self._log("run_ended", status=result.status)
         return result
 
     def _advance(self) -> None:
         while self._ready:
-            self._begin(self._ready.popleft())
+            self._start(self._ready.popleft())
         while self._jobs and not self._workers.full:
             job = self._jobs.popleft()
-            self._tell("started", task=job.name, step=job.step, key=job.key)
+            self._log("started", task=job.name, step=job.step, key=job.key)
             self._workers.start(job)
         if self._workers.busy:
-            self._hear(self._workers.wait())
+            self._handle(self._workers.wait())
 
-    def _tell(self, fact: str, **about: Any) -> None:
+    def _log(self, fact: str, **about: Any) -> None:
         line = {"fact": fact, "time": round(time.time(), 3), **about}
         self._store.append(line)
         if self._on_event is not None:
             self._on_event(line)
 
-    def _begin(self, step: Step) -> None:
+    def _start(self, step: Step) -> None:
         obstacle = self._obstacle(step)
         if obstacle is not None:
-            self._tell(obstacle.status, task=step.id, step=step.id, reason=obstacle.reason)
+            self._log(obstacle.status, task=step.id, step=step.id, reason=obstacle.reason)
             self._end(step, obstacle)
             return
         try:
             combinations = list(self._sources.combinations(step))
         except NotEncodable as error:
-            self._tell("failed", task=step.id, step=step.id, error=str(error))
+            self._log("failed", task=step.id, step=step.id, error=str(error))
             self._end(step, Outcome("failed", str(error)))
             return
         self._fans[step.id] = _Fan(step, len(combinations))
-        for index, given in enumerate(combinations):
-            self._reuse_or_queue(step, index, given)
+        for index, inputs in enumerate(combinations):
+            self._reuse_or_queue(step, index, inputs)
         self._end_if_done(step.id)
 
     def _obstacle(self, step: Step) -> Outcome | None:
-        """Why the step does not begin: something it waits for did not finish, or its condition is false."""
+        """Return why the step cannot start: a source did not finish, or its condition is false."""
         for source in self._waits_for[step.id]:
             outcome = self._outcomes[source]
             if outcome.status in ("skipped", "waiting"):
@@ -282,44 +288,44 @@ class _Engine:
             return Outcome("skipped", f"{step.when} is false")
         return None
 
-    def _reuse_or_queue(self, step: Step, index: int, given: dict[str, InputValue]) -> None:
-        key = key_of(step.id, self._code[step.id], given)
+    def _reuse_or_queue(self, step: Step, index: int, inputs: dict[str, InputValue]) -> None:
+        key = key_of(step.id, self._code[step.id], inputs)
         name = step.id if step.over is None else f"{step.id}[{index}]"
         stored = self._store.finished(key)
         if stored is None:
-            self._jobs.append(Job(name, step.id, index, key, self._call(step, given), _retry_of(step)))
+            self._jobs.append(Job(name, step.id, index, key, self._call(step, inputs), _retry_of(step)))
             return
-        self._tell("reused", task=name, step=step.id, key=key)
+        self._log("reused", task=name, step=step.id, key=key)
         fan = self._fans[step.id]
         fan.stored[index] = stored
         fan.left -= 1
         fan.reused += 1
 
-    def _call(self, step: Step, given: dict[str, InputValue]) -> Callable[[], Any]:
-        """The work, as a worker does it: inputs decoded there, the result checked and encoded there."""
+    def _call(self, step: Step, inputs: dict[str, InputValue]) -> Callable[[], Any]:
+        """Return the work for a worker thread, which also decodes inputs and checks and encodes the result."""
 
         def call() -> Any:
-            inputs = {name: part.load() for name, part in given.items()}
+            values = {name: part.load() for name, part in inputs.items()}
             if isinstance(step.work, Task):
-                return checked(step.work.returns, self._bodies.call(step.work, inputs))
+                return checked(step.work.returns, self._bodies.call(step.work, values))
             if self._run_experiment is None:
-                raise RuntimeError("an experiment declares runs; this run was given no run_experiment to execute them")
-            return checked(result_type(), self._run_experiment(step, inputs))
+                raise RuntimeError("this workflow has an experiment; pass run_experiment to execute its runs")
+            return checked(result_type(), self._run_experiment(step, values))
 
         return call
 
-    def _hear(self, news: AttemptResult) -> None:
-        job, fan = news.job, self._fans[news.job.step]
-        about: dict[str, Any] = {"task": job.name, "step": job.step, "key": job.key, "attempt": news.attempt}
-        about["seconds"] = round(news.seconds, 6)
-        if news.status == "finished":
-            kept = self._store.keep(news.value)
-            self._tell("finished", **about, **kept)
+    def _handle(self, result: AttemptResult) -> None:
+        job, fan = result.job, self._fans[result.job.step]
+        about: dict[str, Any] = {"task": job.name, "step": job.step, "key": job.key, "attempt": result.attempt}
+        about["seconds"] = round(result.seconds, 6)
+        if result.status == "finished":
+            kept = self._store.keep(result.value)
+            self._log("finished", **about, **kept)
             fan.stored[job.index] = self._store.stored(kept)
         else:
-            self._tell(news.status, **about, error=news.error, traceback=news.traceback)
-            fan.note(news)
-        if news.status != "retrying":
+            self._log(result.status, **about, error=result.error, traceback=result.traceback)
+            fan.note(result)
+        if result.status != "retrying":
             fan.left -= 1
             self._end_if_done(job.step)
 
@@ -337,7 +343,7 @@ class _Engine:
                 self._ready.append(self._steps[user])
 
 
-def _users(waits_for: dict[str, list[str]]) -> dict[str, list[str]]:
+def _users_of(waits_for: dict[str, list[str]]) -> dict[str, list[str]]:
     users: dict[str, list[str]] = {id: [] for id in waits_for}
     for id, sources in waits_for.items():
         for source in sources:

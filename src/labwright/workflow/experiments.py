@@ -1,4 +1,4 @@
-"""An experiment declares runs; it does not execute them. Pure data, which RunMode turns into a sweep on the server."""
+"""An experiment declares runs and does not execute them. RunMode turns it into a sweep on the server."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = "seed"
 
 
 class ExperimentRun(TypedDict):
-    """One configuration with one seed, after it ended."""
+    """One ended run: a configuration with one seed."""
 
     run_id: str
     params: dict[str, Any]
@@ -27,7 +27,7 @@ class ExperimentRun(TypedDict):
 
 
 class ExperimentResult(TypedDict):
-    """What the task after an experiment is given."""
+    """The input of a task after an experiment."""
 
     runs: list[ExperimentRun]
     metric: str
@@ -41,15 +41,15 @@ def result_type() -> Type:
 
 @lru_cache(maxsize=1)
 def _argument_type() -> Type:
-    """What can stand in a command."""
-    from pathlib import Path  # here, as it is slow to import and a workflow may not need it
+    """Return the type of values that a command may contain."""
+    from pathlib import Path  # lazy: it is slow to import, and a workflow may not need it
 
     return union(*(of_class(cls) for cls in (str, int, float, bool, Path)))
 
 
 @dataclass(frozen=True)
 class Metric:
-    """The number that decides, and which way is better."""
+    """The number that decides, and which direction is better."""
 
     name: str
     direction: str = ""
@@ -61,7 +61,7 @@ class Metric:
 
 @dataclass(frozen=True)
 class Resources:
-    """What each run of the experiment asks for."""
+    """The resources of each run of an experiment."""
 
     gpus: int = 0
     cpus: int | None = None
@@ -71,7 +71,7 @@ class Resources:
 
 @dataclass(frozen=True)
 class Configuration:
-    """One run to be made: its parameters, and its seed if the experiment has seeds."""
+    """One run to start: its parameters, and its seed if the experiment has seeds."""
 
     params: Mapping[str, Any]
     seed: int | None = None
@@ -79,7 +79,7 @@ class Configuration:
 
 @dataclass(frozen=True)
 class Experiment:
-    """A command over a grid. `{lr}` in the command is a parameter, `{seed}` the seed, anything else an input."""
+    """A command over a grid. `{lr}` in the command is a parameter, `{seed}` the seed, any other name an input."""
 
     name: str
     command: str
@@ -88,10 +88,10 @@ class Experiment:
     seeds: Sequence[int] = ()
     baseline: Mapping[str, Any] | None = None
     resources: Resources = Resources()
-    produces: Sequence[str] = ()  # the metrics that the command is known to log; `*` for a part that only a run knows
+    produces: Sequence[str] = ()  # the metrics that the command logs; `*` for parts that are known only at run time
     max_runs: int | None = None  # the budget
     writes: Sequence[str] = ()
-    switches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # a parameter: its words for true and for false
+    switches: Mapping[str, Sequence[str]] = field(default_factory=dict)  # parameter: its texts for true and for false
 
     @property
     def faults(self) -> list[tuple[str, str]]:
@@ -107,7 +107,7 @@ class Experiment:
         names = [name for _text, name, _format, _conversion in Formatter().parse(str(self.command)) if name is not None]
         wrong = [name for name in names if not name.isidentifier()]
         if wrong:
-            raise ValueError(f"{{{wrong[0]}}} is no name; a brace that is meant is written twice")
+            raise ValueError(f"{{{wrong[0]}}} is not a name; write a literal brace twice")
         return list(dict.fromkeys(names))
 
     @property
@@ -123,7 +123,7 @@ class Experiment:
 
     @property
     def size(self) -> int:
-        """How many runs it declares, without making them up: a grid may be absurdly large."""
+        """The number of declared runs, computed without listing them: a grid may be very large."""
         runs = 1
         for values in self.grid.values():
             runs *= len(values)
@@ -132,7 +132,7 @@ class Experiment:
         return runs * max(1, len(self.seeds))
 
     def configurations(self) -> list[Configuration]:
-        """Every run to be made, the baseline first if the grid does not hold it anyway."""
+        """Return every run, with the baseline first unless the grid contains it."""
         points = [dict(zip(self.grid, values)) for values in itertools.product(*self.grid.values())]  # noqa: B905 - 3.8
         if self.baseline is not None and not self._baseline_in_grid():
             points.insert(0, dict(self.baseline))
@@ -143,10 +143,10 @@ class Experiment:
         return set(baseline) == set(self.grid) and all(value in self.grid[name] for name, value in baseline.items())
 
     def command_for(self, configuration: Configuration, inputs: Mapping[str, Any]) -> str:
-        """The command of one run, each value quoted for the shell."""
+        """Return the command of one run, with each value quoted for the shell."""
         from shlex import quote
 
         values = {**inputs, SEED: configuration.seed, **configuration.params}
-        words = {name: quote(str(value)) for name, value in values.items()}
-        words.update({name: given[not values.get(name)] for name, given in self.switches.items()})
-        return self.command.format(**words)
+        texts = {name: quote(str(value)) for name, value in values.items()}
+        texts.update({name: switch[not values.get(name)] for name, switch in self.switches.items()})
+        return self.command.format(**texts)

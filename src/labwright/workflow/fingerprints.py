@@ -1,9 +1,9 @@
-"""The content hash of code: a function, what it calls, what it closes over, its defaults, the constants it reads.
+"""The content hash of code: a function, what it calls, its closure, its defaults and the constants it reads.
 
-Taken from bytecode, which is what runs, and which neither comments nor blank lines change. Own code is followed: what
-lies in the same top-level package, or outside the standard library and `site-packages`. Foreign code counts by its
-name; its version belongs into the environment that the caller gives. Not seen: `getattr` with a computed name, files
-that are read, state that changes while running.
+It is taken from bytecode, which comments and blank lines do not change. Own code is followed: code in the same
+top-level package, or outside the standard library and `site-packages`. Other code counts by its name; its version
+belongs in the environment that the caller passes. Not seen: `getattr` with a computed name, files that are read, and
+state that changes at run time.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _CLASS_NOISE = frozenset(
 
 
 def fingerprint(work: Any, environment: Mapping[str, str] | None = None) -> str:
-    """Stable across processes and hash seeds. `environment`: versions and whatever else the result depends on."""
+    """Return the fingerprint of a task. `environment` holds versions and all else that the result depends on."""
     return Fingerprints(environment).of(work)
 
 
 class Fingerprints:
-    """Fingerprints in one environment; each body is read once."""
+    """Fingerprints in one environment. Each body is read once."""
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self.environment = dict(environment or {})
-        self._known: dict[int, tuple[Any, str]] = {}  # by id, with the object, so that the id stays its own
+        self._known: dict[int, tuple[Any, str]] = {}  # by id, with the object, so that the id is not reused
 
     def of(self, work: Any) -> str:
         body = getattr(work, "body", work)
@@ -57,13 +57,13 @@ class Fingerprints:
 
 
 class _CodeReader:
-    """Feeds a digest with everything that is reachable, each thing once."""
+    """Feed a digest with every reachable object, each once."""
 
     def __init__(self, module: str) -> None:
         self.digest = hashlib.sha256()
         self._package = module.split(".")[0]
         self._seen: dict[int, int] = {}
-        self._open: set[int] = set()  # containers being read: one may hold itself
+        self._open: set[int] = set()  # containers being read: one may contain itself
         self._alive: list[Any] = []
 
     def read(self, value: Any) -> None:
@@ -75,7 +75,7 @@ class _CodeReader:
             self._write("again", str(self._seen[id(value)]))
         else:
             self._seen[id(value)] = len(self._seen)
-            self._alive.append(value)  # an id may be used anew once its object is gone
+            self._alive.append(value)  # an id may be reused once its object is deleted
             self._read_new(value)
 
     def _write(self, *words: str) -> None:
@@ -96,7 +96,7 @@ class _CodeReader:
             self._read_wrapped(value)
 
     def _read_container(self, value: Any) -> None:
-        """By content alone: whether two equal constants are one object depends on where the code came from."""
+        """Read by content only: whether equal constants are one object depends on how the code was loaded."""
         self._write(type(value).__name__, str(len(value)))
         if id(value) in self._open:
             return
@@ -109,7 +109,7 @@ class _CodeReader:
         self._open.discard(id(value))
 
     def _read_wrapped(self, value: Any) -> None:
-        """A bound method, a partial, a property, a decorated function, an object of our own."""
+        """Read a bound method, a partial, a property, a decorated function or an object of own code."""
         if isinstance(value, MethodType):
             parts: list[Any] = [value.__func__, value.__self__]
         elif isinstance(value, functools.partial):
@@ -129,7 +129,7 @@ class _CodeReader:
 
     def _parts_of_object(self, value: Any) -> list[Any]:
         state = dict(getattr(value, "__dict__", {}))
-        if "__wrapped__" in state:  # looked up there: some objects answer to any name
+        if "__wrapped__" in state:  # looked up in the dict: some objects have every attribute
             return [state["__wrapped__"]]
         return [type(value), state] if self._is_own(type(value)) else [type(value)]
 
@@ -160,7 +160,7 @@ class _CodeReader:
             self.read(value)
 
     def _reached(self, code: CodeType, names: Mapping[str, Any]) -> Iterator[Any]:
-        """Globals by name; of a module of our own, whatever of it is named too; modules imported inside."""
+        """Yield globals by name, named members of own modules, and modules that are imported inside."""
         for name in code.co_names:
             value = names.get(name)
             if isinstance(value, ModuleType):
@@ -190,7 +190,7 @@ class _CodeReader:
         name = (thing.__name__ if isinstance(thing, ModuleType) else getattr(thing, "__module__", None)) or ""
         package = name.split(".")[0]
         if package == "labwright" and (self._package != package or name.startswith("labwright.workflow")):
-            return False  # what a task uses, not what it is
+            return False  # a task uses it, but it is not part of the task
         return package == self._package or _is_project_code(name)
 
 
@@ -203,7 +203,7 @@ def _is_project_code(module: str) -> bool:
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:
-    """The modules that `import` statements inside a function name; with `from . import x`, also x."""
+    """Yield the modules that are imported inside a function; with `from . import x`, also x."""
     loaded: list[Any] = [0, None]
     for instruction in dis.get_instructions(code):
         if instruction.opname.startswith("LOAD_"):
@@ -218,7 +218,7 @@ def _imports(code: CodeType, package: str) -> Iterator[str]:
 
 
 def _code_of(module: str) -> CodeType | str:
-    """The code of a whole module, without importing it; its parents are."""
+    """Return the code of a whole module without importing it. Its parent packages are imported."""
     try:
         spec = importlib.util.find_spec(module)
         loader = spec.loader if spec else None

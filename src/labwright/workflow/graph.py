@@ -1,6 +1,6 @@
-"""A workflow: steps, and which output feeds which input. It is only written down here; `run` executes it.
+"""A workflow: steps, and which output feeds which input. `run` executes it.
 
-Nothing is refused while a workflow is written down: `validate_contract` finds all faults at once, and names them.
+Building a workflow refuses nothing: `validate_contract` finds all faults at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from labwright.workflow.type_rules import Type, list_of
 
 @dataclass(frozen=True)
 class Output:
-    """A named output of a step, as the source of an input. May name a step that is added later."""
+    """A named output of a step, as the source of an input. The step may be added later."""
 
     step: str
     name: str = WHOLE
@@ -27,12 +27,12 @@ class Output:
 
 @dataclass(frozen=True)
 class Step:
-    """One task or experiment in its place."""
+    """One task or experiment in a workflow."""
 
     id: str
     work: Any  # a Task or an Experiment; anything else is a finding
     inputs: Mapping[str, Any] = field(default_factory=dict)
-    over: Mapping[str, Any] | None = None  # a fan-out: these inputs take one value after the other
+    over: Mapping[str, Any] | None = None  # a fan-out: each of these inputs takes one value at a time
     collect: str = "all"
     after: tuple[str, ...] = ()
     when: Any = None
@@ -41,7 +41,7 @@ class Step:
         return Output(self.id, name)
 
     def sources(self) -> Iterator[tuple[str, Output]]:
-        """Every output that this step waits for, with the input that it is for."""
+        """Yield every output that this step waits for, with the name of the input."""
         for name, value in [*self.inputs.items(), *(self.over or {}).items()]:
             for output in outputs_in(value):
                 yield str(name), output
@@ -52,7 +52,7 @@ class Step:
         return list(dict.fromkeys([*(output.step for _name, output in self.sources()), *self.after]))
 
     def output_type(self, name: str) -> Type | None:
-        """What whoever takes this output is given; None if there is no such output."""
+        """Return the type of an output, or None if there is no such output."""
         kind: Type | None = getattr(self.work, "outputs", {}).get(name)
         return list_of(kind) if kind is not None and self.over is not None else kind
 
@@ -74,9 +74,9 @@ class Workflow:
         after: Iterable[Step | str] = (),
         when: Output | None = None,
     ) -> Step:
-        """A task or an experiment. An input is an `Output`, a list of them, or a plain value.
+        """Add a task or an experiment. An input is an `Output`, a list of them, or a plain value.
 
-        `after` waits for steps without taking anything from them; `when` skips the step unless that output is true.
+        `after` waits for steps without using their outputs. `when` skips the step unless that output is true.
         """
         return self._append(work, name, inputs=dict(inputs or {}), after=_ids(after), when=when)
 
@@ -91,15 +91,15 @@ class Workflow:
         after: Iterable[Step | str] = (),
         when: Output | None = None,
     ) -> Step:
-        """The task once for each combination of the values in `over`; each of its outputs is then a list.
+        """Add the task once for each combination of the values in `over`. Each of its outputs becomes a list.
 
-        With `collect="finished"` the list holds what finished; with "all" one failure fails the step.
+        With `collect="finished"` the list holds the results that finished; with "all" one failure fails the step.
         """
         options = {"collect": collect, "after": _ids(after), "when": when}
         return self._append(work, name, inputs=dict(inputs or {}), over=dict(over), **options)
 
     def result(self, name: str, output: Output) -> None:
-        """Declare what the workflow is for."""
+        """Declare a result of the workflow."""
         self.results[name] = output
 
     def _append(self, work: Any, name: str | None, **facts: Any) -> Step:
@@ -114,14 +114,14 @@ def _ids(steps: Iterable[Step | str]) -> tuple[str, ...]:
 
 
 def outputs_in(value: Any) -> list[Output]:
-    """The edge in an input: one output, or a list of which at least one item is an output."""
+    """Return the outputs in an input: one output, or the outputs in a list."""
     if isinstance(value, Output):
         return [value]
     return [item for item in value if isinstance(item, Output)] if isinstance(value, (list, tuple)) else []
 
 
 def in_order(steps: Iterable[Step]) -> tuple[list[Step], list[Step]]:
-    """The steps with every source before its user; and those that stand in or behind a circle."""
+    """Return the steps with every source before its user, and the steps in or behind a cycle."""
     by_id = {step.id: step for step in steps}
     waiting = {id: {source for source in step.waits_for() if source in by_id} for id, step in by_id.items()}
     users: dict[str, list[str]] = {id: [] for id in by_id}

@@ -1,9 +1,9 @@
-"""One attempt at a body: sync or async, within its time.
+"""Jobs: one task with its inputs, tried as often as its retry allows, by worker threads.
 
-How a time-out ends a body, honestly: an async body is cancelled. A sync body runs in a thread of its own, in which
-`TimedOut` is raised; Python does that between two bytecodes, so a body that is inside one long call of C (a query, a
-matrix product, `time.sleep`) goes on until that returns. It is then left behind, its result counts for nothing, and
-it is not tried again: two attempts at once would write to the same files.
+How a timeout ends a body: an async body is cancelled. A sync body runs in its own thread, in which `TimedOut` is
+raised. Python raises it between two bytecodes, so a body inside one long C call (a query, a matrix product,
+`time.sleep`) continues until that call returns. Its result is ignored, and it is not retried: two attempts at once
+would write to the same files.
 """
 
 from __future__ import annotations
@@ -24,25 +24,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-_GRACE_SECONDS = 1.0  # for a body to notice that its time is over
+_GRACE_SECONDS = 1.0  # for a body to notice its timeout
+_TRACEBACK_LIMIT = 8000
+_ERROR_LIMIT = 1000
 
 
 class TimedOut(Exception):
-    """The body took longer than its time-out."""
+    """The body took longer than its timeout."""
 
     still_running = False
 
 
 class Suspended(Exception):
-    """Raised by a body that waits for something outside, as a person's answer: the next run tries it again."""
+    """Raised by a body that waits for something outside, such as a person. The next run tries it again."""
 
 
 class Failed(Exception):
-    """Raised where its words say all: they are told without the name of a class before them."""
+    """A failure whose message is shown without the name of the exception."""
 
 
 class Bodies:
-    """Calls bodies. All async ones of a run share one event loop, so that they may share clients and locks."""
+    """Call bodies. All async bodies of a run share one event loop, so they may share clients and locks."""
 
     def __init__(self) -> None:
         self._loop: _LoopThread | None = None
@@ -65,7 +67,7 @@ class Bodies:
             return asyncio.run_coroutine_threadsafe(within_time(), self._event_loop()).result()
         except asyncio.TimeoutError:  # noqa: UP041 - its name before Python 3.11
             if task.options.timeout is None:
-                raise  # the body's own
+                raise  # raised by the body itself
             raise TimedOut(f"not done within {task.options.timeout:g} s") from None
 
     def _event_loop(self) -> AbstractEventLoop:
@@ -80,7 +82,7 @@ class Bodies:
 
 
 class _LoopThread:
-    """An event loop that runs beside; what is left in it when it is closed is cancelled."""
+    """An event loop in a thread. Closing it cancels the rest."""
 
     loop: AbstractEventLoop
 
@@ -102,11 +104,11 @@ class _LoopThread:
 
     def close(self) -> None:
         self.loop.call_soon_threadsafe(self._closed.set)
-        self._thread.join(_GRACE_SECONDS)  # no longer: a body may block it
+        self._thread.join(_GRACE_SECONDS)  # not longer: a body may block it
 
 
 class _Call:
-    """What a thread brings back."""
+    """A call in a thread, and its result."""
 
     def __init__(self, body: Callable[[], Any]) -> None:
         self._body = body
@@ -117,7 +119,7 @@ class _Call:
     def __call__(self) -> None:
         try:
             self.value = self._body()
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as error:  # noqa: BLE001 - raised again in the waiting thread
             self.error = error
         finally:
             self.done.set()
@@ -128,31 +130,29 @@ def _call_within(seconds: float, body: Callable[[], Any]) -> Any:
     thread = threading.Thread(target=call, name="workflow-body", daemon=True)
     thread.start()
     if not call.done.wait(seconds):
-        raise _end_late(thread, call, seconds)
+        raise _interrupt(thread, call, seconds)
     if call.error is not None:
         raise call.error
     return call.value
 
 
-def _end_late(thread: threading.Thread, call: _Call, seconds: float) -> TimedOut:
+def _interrupt(thread: threading.Thread, call: _Call, seconds: float) -> TimedOut:
     import ctypes
 
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimedOut))
     ended = call.done.wait(_GRACE_SECONDS)
-    late = TimedOut(f"not done within {seconds:g} s" + ("" if ended else "; it could not be ended and goes on unheard"))
+    late = TimedOut(
+        f"not done within {seconds:g} s" + ("" if ended else "; it could not be ended, and its result is ignored")
+    )
     late.still_running = not ended
     return late
 
 
-_TRACEBACK_LIMIT = 8000
-_WORDS_LIMIT = 1000
-
-
 @dataclass(frozen=True)
 class Job:
-    name: str  # `step`, or `step[3]` of a fan-out
+    name: str  # `step`, or `step[3]` in a fan-out
     step: str
-    index: int  # 0, or its place in the fan-out
+    index: int  # 0, or the index in the fan-out
     key: str
     call: Callable[[], Any]
     retry: Retry
@@ -160,7 +160,7 @@ class Job:
 
 @dataclass(frozen=True)
 class AttemptResult:
-    """What became of an attempt. The last news of a job is `finished`, `failed` or `suspended`."""
+    """The result of one attempt. The last one of a job is `finished`, `failed` or `suspended`."""
 
     job: Job
     status: str  # retrying | finished | failed | suspended
@@ -172,61 +172,61 @@ class AttemptResult:
 
 
 class WrongResult(TypeError):
-    """A task returned something else than its annotation declares."""
+    """A task returned a value that does not match its annotation."""
 
 
 def checked(declared: Type, value: Any) -> Any:
-    """The value, encoded, if it may travel and is of the declared type; a sealed one was checked where it was made."""
+    """Return the encoded value. Raise if it has the wrong type or cannot be encoded. Sealed ones are not checked."""
     encoded = encode(value)
     fault = "" if isinstance(value, Sealed) else misfit(decode(encoded), declared)
     if fault:
         raise WrongResult(f"the result is not the declared {declared}: {fault}")
     size = len(text_of(encoded))
     if size > LARGEST:
-        raise NotEncodable(f"a result of {size >> 20} MB is too large for an edge; write a file and return its Path")
+        raise NotEncodable(f"a result of {size >> 20} MB is too large; write a file and return its Path")
     return encoded
 
 
-def do(job: Job, tell: Callable[[AttemptResult], None]) -> None:
-    """Until it succeeds, or may not be tried again."""
+def do(job: Job, report: Callable[[AttemptResult], None]) -> None:
+    """Try a job until it succeeds or has no retries left. Report each attempt."""
     attempt = 1
     while True:
-        news = _attempt(job, attempt)
-        tell(news)
-        if news.status != "retrying":
+        result = _attempt(job, attempt)
+        report(result)
+        if result.status != "retrying":
             return
         attempt += 1
         time.sleep(job.retry.wait_before(attempt))
 
 
 def _attempt(job: Job, attempt: int) -> AttemptResult:
-    began = time.monotonic()
+    started = time.monotonic()
     try:
         value = job.call()
     except Suspended as pause:
-        return AttemptResult(job, "suspended", attempt, time.monotonic() - began, error=str(pause) or "suspended")
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a body raises is its failure
+        return AttemptResult(job, "suspended", attempt, time.monotonic() - started, error=str(pause) or "suspended")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - anything a body raises is its failure
         again = attempt <= job.retry.count and not getattr(error, "still_running", False)
         text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_TRACEBACK_LIMIT:]
         status = "retrying" if again else "failed"
-        return AttemptResult(job, status, attempt, time.monotonic() - began, error=_words(error), traceback=text)
-    return AttemptResult(job, "finished", attempt, time.monotonic() - began, value=value)
+        return AttemptResult(job, status, attempt, time.monotonic() - started, error=_error_text(error), traceback=text)
+    return AttemptResult(job, "finished", attempt, time.monotonic() - started, value=value)
 
 
-def _words(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, Failed):
-        return str(error)[:_WORDS_LIMIT]
+        return str(error)[:_ERROR_LIMIT]
     name = "timed out" if isinstance(error, TimedOut) else type(error).__name__
-    return f"{name}: {error}".rstrip(": ")[:_WORDS_LIMIT]
+    return f"{name}: {error}".rstrip(": ")[:_ERROR_LIMIT]
 
 
 class Workers:
-    """Threads that do jobs; as many as are needed, up to the limit. With a limit of one, the caller's own thread."""
+    """Threads that do jobs, up to a limit. With a limit of one, jobs run in the caller's own thread."""
 
     def __init__(self, limit: int) -> None:
         self._limit = max(1, limit)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
-        self._news: SimpleQueue[AttemptResult] = SimpleQueue()
+        self._results: SimpleQueue[AttemptResult] = SimpleQueue()
         self._threads = 0
         self.busy = 0
 
@@ -239,26 +239,26 @@ class Workers:
         self._jobs.put(job)
         if self._limit > 1 and self._threads < self.busy:
             self._threads += 1
-            # a daemon: a body that never returns must not keep the process from ending
+            # a daemon: a body that never returns must not block the end of the process
             threading.Thread(target=self._work, name=f"workflow-{self._threads}", daemon=True).start()
 
     def wait(self) -> AttemptResult:
-        """The next news of any job."""
-        if self._limit == 1 and self._news.empty():
-            do(self._jobs.get(), self._news.put)
-        news = self._news.get()
-        if news.status != "retrying":
+        """Wait for the next result of any job."""
+        if self._limit == 1 and self._results.empty():
+            do(self._jobs.get(), self._results.put)
+        result = self._results.get()
+        if result.status != "retrying":
             self.busy -= 1
-        return news
+        return result
 
     def _work(self) -> None:
         while True:
             job = self._jobs.get()
             if job is None:
                 return
-            do(job, self._news.put)
+            do(job, self._results.put)
 
     def close(self) -> None:
-        """Idle threads end; one that is inside a body ends with it."""
+        """End the threads; one inside a body ends after it."""
         for _ in range(self._threads):
             self._jobs.put(None)  # type: ignore[arg-type]

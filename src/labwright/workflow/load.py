@@ -1,4 +1,11 @@
-"""A workflow as plain data, for people, checks and RunMode in another process."""
+"""Load a workflow in its own process and describe it: `python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL`.
+
+The child prints one line of JSON: the description with the findings of `validate_contract` and what importing did to
+the machine, or the fault. It is not a sandbox: the code may do what the process may do, and it may lie. A caller that
+does not trust the code runs the process in a sandbox and passes `-` as a fourth argument. Then the child first reads a
+word from its input and starts its line with it, so that printed text does not pass for the result. The content of the
+line is still only a claim of the code.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +25,30 @@ from labwright.workflow.graph import Output, Step, Workflow, outputs_in
 from labwright.workflow.tasks import Task
 from labwright.workflow.values import NotEncodable, encode
 
+_PR_SET_DUMPABLE = 4  # if 0, /proc/<pid>/mem, environ and fd belong to root, and tracing is not allowed
+_OUTPUT_LIMIT = 4000
+_EFFECTS = {  # what importing a module of tasks must not do, by audit event of the interpreter
+    "open": "writes a file",
+    "os.remove": "removes a file",
+    "os.rename": "renames a file",
+    "os.mkdir": "makes a folder",
+    "os.rmdir": "removes a folder",
+    "shutil.rmtree": "removes a folder",
+    "subprocess.Popen": "starts a process",
+    "os.system": "starts a process",
+    "os.exec": "starts a process",
+    "os.fork": "starts a process",
+    "os.posix_spawn": "starts a process",
+    "socket.connect": "opens a connection",
+    "socket.bind": "opens a port",
+    "_thread.start_new_thread": "starts a thread",
+}
+_EFFECTS_KEPT = 100
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
 
 def describe(workflow: Workflow, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return a workflow as plain data, for people, checks and RunMode in another process."""
     fingerprints = Fingerprints(environment)
     return {
         "name": workflow.name,
@@ -92,25 +121,20 @@ def _experiment(experiment: Experiment) -> dict[str, Any]:
     return {**_interface(experiment), **declared, "size": experiment.size}
 
 
-_PR_SET_DUMPABLE = 4  # of Linux: without it, /proc/<pid>/mem, environ and fd belong to root, and nobody may trace
-
-
 def hide_memory() -> None:
+    """Prevent other processes of the same user from reading this process's memory, so that it can hold a secret."""
     import ctypes
 
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
-_OUTPUT_LIMIT = 4000
-
-
 def load_command(
     python: str, source_root: str | os.PathLike[str], module: str, symbol: str, *, word_on_input: bool = False
 ) -> list[str]:
-    """For a sandbox or a run. `PYTHONPATH` must lead to the folder that holds `labwright`.
+    """Return the command of the child. `PYTHONPATH` must contain the folder of `labwright`.
 
-    With `word_on_input` the child reads one line, and its answer begins with that word.
+    With `word_on_input` the child reads one line, and its output starts with that word.
     """
     word = ["-"] if word_on_input else []
     return [python, "-m", "labwright.workflow.load", os.fspath(source_root), module, symbol, *word]
@@ -125,7 +149,7 @@ def load_in_child(
     environment: Mapping[str, str] | None = None,
     timeout: float = 60.0,
 ) -> dict[str, Any]:
-    """The line that the child printed: `ok` with `workflow`, `contract`, `effects`; or not, with a `fault`."""
+    """Load a workflow in a child. Return its line: `ok` with `workflow`, `contract`, `effects`, or a `fault`."""
     import subprocess
 
     try:
@@ -138,49 +162,29 @@ def load_in_child(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return _fault("timed_out", f"loading took longer than {timeout:g} s", "Importing must not do any work.")
+        return _fault("timed_out", f"loading took longer than {timeout:g} s", "An import must not do any work.")
     return read_answer(done.stdout, done.stderr, done.returncode)
 
 
 def read_answer(stdout: bytes, stderr: bytes, exit_code: int) -> dict[str, Any]:
-    """A child that ended without its line, by `os._exit` or a crash, has failed; its last words are kept."""
+    """Parse the line of the child. A child that ended without it has failed; the end of its stderr is kept."""
     try:
         found = json.loads(stdout)
         if isinstance(found, dict) and isinstance(found.get("ok"), bool):
             return found
     except (ValueError, RecursionError):
         pass
-    words = stderr.decode("utf-8", "replace")[-_OUTPUT_LIMIT:]
-    message = f"the loading process ended with exit code {exit_code} and without an answer"
-    return _fault("no_answer", message, "Does the code end the process when it is imported?", words)
+    errors = stderr.decode("utf-8", "replace")[-_OUTPUT_LIMIT:]
+    message = f"the loading process ended with exit code {exit_code} and without a result"
+    return _fault("no_answer", message, "Does the code end the process when it is imported?", errors)
 
 
 def _fault(code: str, message: str, hint: str = "", trace: str = "") -> dict[str, Any]:
     return {"ok": False, "fault": {"code": code, "message": message, "hint": hint, "traceback": trace}, "effects": []}
 
 
-_EFFECTS = {  # what importing a module of tasks has no business doing, by the interpreter's own audit events
-    "open": "writes a file",
-    "os.remove": "removes a file",
-    "os.rename": "renames a file",
-    "os.mkdir": "makes a folder",
-    "os.rmdir": "removes a folder",
-    "shutil.rmtree": "removes a folder",
-    "subprocess.Popen": "starts a process",
-    "os.system": "starts a process",
-    "os.exec": "starts a process",
-    "os.fork": "starts a process",
-    "os.posix_spawn": "starts a process",
-    "socket.connect": "opens a connection",
-    "socket.bind": "opens a port",
-    "_thread.start_new_thread": "starts a thread",
-}
-_EFFECTS_KEPT = 100
-_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-
-
 class LoadFault(Exception):
-    """The entrypoint does not give a workflow."""
+    """The entrypoint does not return a workflow."""
 
     def __init__(self, code: str, message: str, hint: str = "", trace: str = "") -> None:
         super().__init__(message)
@@ -191,7 +195,7 @@ class LoadFault(Exception):
 
 
 def load_entrypoint(source_root: str | os.PathLike[str], module: str, symbol: str) -> Workflow:
-    """Import, call, and check that a Workflow came. In this process: meant for one that exists only for this."""
+    """Import the module, call the symbol and return its Workflow. Use it in a process that exists only for this."""
     root = os.path.abspath(source_root)
     if not os.path.isdir(root):
         raise LoadFault("no_source_root", f"there is no folder {root}")
@@ -201,7 +205,7 @@ def load_entrypoint(source_root: str | os.PathLike[str], module: str, symbol: st
     made = _guarded("create_failed", f"{module}.{symbol}()", create)
     if not isinstance(made, Workflow):
         message = f"{symbol}() returned {type(made).__name__}, not a Workflow"
-        raise LoadFault("not_a_workflow", message, "Return the Workflow that was built.")
+        raise LoadFault("not_a_workflow", message, "Return the Workflow.")
     return made
 
 
@@ -223,18 +227,18 @@ def _symbol(module: Any, symbol: str) -> Any:
 def _guarded(code: str, what: str, act: Any) -> Any:
     try:
         return act()
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever that code raises is the fault to report
-        words = f"{what} raised {type(error).__name__}: {error}".rstrip(": ")
-        raise LoadFault(code, words, trace=traceback.format_exc()) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - anything that code raises is the fault to report
+        message = f"{what} raised {type(error).__name__}: {error}".rstrip(": ")
+        raise LoadFault(code, message, trace=traceback.format_exc()) from None
 
 
 class _EffectWatch:
-    """Notes what the interpreter's audit events show while it is open. An audit hook cannot be taken off again."""
+    """Record side effects by the interpreter's audit events while it is open. An audit hook cannot be removed."""
 
     def __init__(self) -> None:
         self.effects: list[dict[str, str]] = []
         self._open = False
-        sys.addaudithook(self._hear)
+        sys.addaudithook(self._on_event)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
@@ -250,7 +254,7 @@ class _EffectWatch:
         for name in names:
             self._note("starts a thread", name)
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _on_event(self, event: str, args: tuple[Any, ...]) -> None:
         if self._open and event in _EFFECTS and (event != "open" or _opens_to_write(args)):
             self._note(_EFFECTS[event], str(args[0])[:300] if args else "")
 
@@ -271,10 +275,10 @@ def _opens_to_write(args: tuple[Any, ...]) -> bool:
     )
 
 
-def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
-    """What the child prints."""
+def load_result(source_root: str, module: str, symbol: str) -> dict[str, Any]:
+    """Return what the child prints."""
     watch = _EffectWatch()
-    sys.dont_write_bytecode = True  # the source may be read-only, and its digest is being compared
+    sys.dont_write_bytecode = True  # the source may be read-only, and its digest is compared
     try:
         with watch.watching():
             workflow = load_entrypoint(source_root, module, symbol)
@@ -286,9 +290,7 @@ def answer(source_root: str, module: str, symbol: str) -> dict[str, Any]:
 
 
 def _word_on_input() -> str:
-    """Taken off the pipe at once, so that it is not there any more when other code comes to look."""
-    from labwright.workflow.load import hide_memory
-
+    """Read the word before any other code can read it from the pipe."""
     hide_memory()
     return sys.stdin.readline().strip()
 
@@ -299,12 +301,12 @@ def main() -> int:
         return 2
     before = _word_on_input() + " " if sys.argv[4:] else ""
     out = os.dup(1)
-    os.dup2(2, 1)  # what the code prints is not our answer
-    found = answer(*sys.argv[1:4])
+    os.dup2(2, 1)  # what the code prints is not our result
+    found = load_result(*sys.argv[1:4])
     with os.fdopen(out, "w", encoding="utf-8") as stream:
         stream.write(before + json.dumps({**found, "python": sys.version.split()[0]}) + "\n")
     sys.stdout.flush()
-    os._exit(0)  # a thread that the code left behind must not hold us up
+    os._exit(0)  # a thread that the code left running must not block the end
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""`python -m labwright.workflow.perform SOURCE_ROOT MODULE SYMBOL STEP INPUTS OUTPUT`: one task, in its own process.
+"""`python -m labwright.workflow.perform SOURCE_ROOT MODULE SYMBOL STEP INPUTS OUTPUT`: do one task in its own process.
 
-INPUTS is a file with the encoded inputs by name. OUTPUT is written whole or not at all: `{"status": "finished",
-"value": …}`, or `failed` or `suspended` with the reason. So a run on the server can be a task, and a supervisor, a time
-limit and a log come with it. The exit code is 0 if it finished, 1 if it failed, 75 if it waits for something.
+INPUTS is a file with the encoded inputs by name. OUTPUT is written completely or not at all: `{"status": "finished",
+"value": …}`, or `failed` or `suspended` with the reason. So a task can be a run on the server, with a supervisor, a
+time limit and a log. The exit code is 0 if it finished, 1 if it failed, 75 if it is suspended.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from labwright.workflow.store import write_whole
 from labwright.workflow.tasks import Task
 from labwright.workflow.values import decode
 
-_EXIT_CODES = {"finished": 0, "failed": 1, "suspended": 75}  # 75: try again later, as sendmail has it
+_EXIT_CODES = {"finished": 0, "failed": 1, "suspended": 75}  # 75: try again later, as in sysexits.h
 
 
 def perform(workflow: Workflow, step_id: str, encoded_inputs: dict[str, Any]) -> dict[str, Any]:
-    """Retries and time-out as the task has them; the result checked against its annotation."""
+    """Do one task with its retries and timeout, and check the result against its annotation."""
     step = next((step for step in workflow.steps if step.id == step_id), None)
     if step is None or not isinstance(step.work, Task):
         return {"status": "failed", "error": f"there is no task {step_id!r} in {workflow.name}"}
@@ -31,17 +31,14 @@ def perform(workflow: Workflow, step_id: str, encoded_inputs: dict[str, Any]) ->
     def call() -> Any:
         return checked(task.returns, bodies.call(task, {name: decode(value) for name, value in encoded_inputs.items()}))
 
-    heard: list[AttemptResult] = []
-    do(Job(step.id, step.id, 0, "", call, task.options.retry), heard.append)
+    results: list[AttemptResult] = []
+    do(Job(step.id, step.id, 0, "", call, task.options.retry), results.append)
     bodies.close()
-    return _answer(heard[-1])
-
-
-def _answer(news: AttemptResult) -> dict[str, Any]:
-    about = {"status": news.status, "attempts": news.attempt, "seconds": round(news.seconds, 6)}
-    if news.status == "finished":
-        return {**about, "value": news.value}
-    return {**about, "error": news.error, "traceback": news.traceback}
+    last = results[-1]
+    facts = {"status": last.status, "attempts": last.attempt, "seconds": round(last.seconds, 6)}
+    if last.status == "finished":
+        return {**facts, "value": last.value}
+    return {**facts, "error": last.error, "traceback": last.traceback}
 
 
 def main() -> int:
@@ -53,13 +50,13 @@ def main() -> int:
     root, module, symbol, step, inputs, output = sys.argv[1:]
     try:
         with open(inputs, encoding="utf-8") as file:
-            answer = perform(load_entrypoint(root, module, symbol), step, json.load(file))
+            result = perform(load_entrypoint(root, module, symbol), step, json.load(file))
     except LoadFault as fault:
-        answer = {"status": "failed", "error": fault.message, "traceback": fault.trace}
-    if answer["status"] != "finished":
-        print(answer.get("traceback") or answer["error"], file=sys.stderr)
-    write_whole(output, json.dumps(answer))
-    return _EXIT_CODES[answer["status"]]
+        result = {"status": "failed", "error": fault.message, "traceback": fault.trace}
+    if result["status"] != "finished":
+        print(result.get("traceback") or result["error"], file=sys.stderr)
+    write_whole(output, json.dumps(result))
+    return _EXIT_CODES[result["status"]]
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Where a workflow's progress is kept: an append-only log of facts, and a file for each large value.
+"""The progress of a workflow: an append-only log of facts, and a file for each large value.
 
-    <folder>/log.jsonl            one line a fact; a line that a kill tore is passed over
+    <folder>/log.jsonl            one line per fact; a line that was cut off by a kill is skipped
     <folder>/values/<sha256>.json values of more than 64 KB
 
-A line is handed to the kernel before the next step is taken, so a kill of the process loses none. `sync` says what a
-power cut may take: "each" fsyncs every line, "end" (as we come) when the run ends, "never" leaves it to the system.
+A line is written before the next step starts, so a kill of the process loses none. `sync` decides what a power cut may
+lose: "each" fsyncs every line, "end" (the default) when the run ends, "never" leaves it to the system.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class StoreInUse(RuntimeError):
 
 
 class Stored:
-    """A finished task's result, encoded; read from its file only when somebody asks."""
+    """The encoded result of a finished task. A large one is read from its file on demand."""
 
     def __init__(self, digest: str, encoded: Any = None, file: Path | None = None) -> None:
         self.digest = digest
@@ -42,11 +42,11 @@ class Stored:
 
 
 class Store:
-    """Opened by `run`, for as long as the run lasts."""
+    """The folder of a workflow's progress. `run` opens it for the duration of the run."""
 
     def __init__(self, folder: str | os.PathLike[str], sync: str = "end") -> None:
         if sync not in SYNC:
-            raise ValueError(f"sync is one of {', '.join(SYNC)}, not {sync!r}")
+            raise ValueError(f"sync must be one of {', '.join(SYNC)}, not {sync!r}")
         self.folder = Path(folder)
         self.log = self.folder / "log.jsonl"
         self._values = self.folder / "values"
@@ -63,7 +63,7 @@ class Store:
             os.close(fd)
             raise StoreInUse(f"{self.folder} is in use by another process") from None
         self._fd = fd
-        self._close_torn_line()
+        self._end_cut_line()
         self._finished = _finished_in(self.facts())
         return self
 
@@ -72,11 +72,11 @@ class Store:
         if fd is not None:
             if self._sync != "never":
                 os.fsync(fd)
-            fcntl.flock(fd, fcntl.LOCK_UN)  # closing alone leaves it to a child that another thread is just forking
+            fcntl.flock(fd, fcntl.LOCK_UN)  # close alone would leave the lock to a child that another thread is forking
             os.close(fd)
 
     def facts(self) -> Iterator[dict[str, Any]]:
-        """Every whole line of the log, oldest first."""
+        """Yield every whole line of the log, oldest first."""
         try:
             with open(self.log, "rb") as file:
                 yield from (fact for fact in map(_fact, file) if fact is not None)
@@ -87,13 +87,13 @@ class Store:
         if self._fd is None:
             raise RuntimeError("the store is not open")
         line = _write(fact).encode() + b"\n"
-        while line:  # a full disk may take a part; what is torn then is passed over when the log is read
+        while line:  # a full disk may take a part of it; readers skip such a line
             line = line[os.write(self._fd, line) :]
         if self._sync == "each":
             os.fsync(self._fd)
 
     def forget(self, step: str) -> None:
-        """Let the next run do this step anew, also if nothing changed. What it feeds follows if its result differs."""
+        """Make the next run repeat this step. Steps after it are repeated if its result differs."""
         if self._fd is None:
             with self:
                 self.forget(step)
@@ -102,7 +102,7 @@ class Store:
         self._finished = {key: fact for key, fact in self._finished.items() if fact["step"] != step}
 
     def keep(self, encoded: Any) -> dict[str, Any]:
-        """The part of a `finished` line that holds the value, or says which file does."""
+        """Store a value. Return the part of a `finished` line that holds it or names its file."""
         text = text_of(encoded)
         digest = digest_of(text)
         if len(text) <= _INLINE_LIMIT:
@@ -111,14 +111,14 @@ class Store:
         return {"digest": digest}
 
     def finished(self, key: str) -> Stored | None:
-        """The result of a task with this key, if it finished in any run and its files are as it left them."""
+        """Return the result of a task with this key, if it finished in any run and its files are unchanged."""
         fact = self._finished.get(key)
         if fact is None:
             return None
         stored = self.stored(fact)
         try:
             return stored if files_unchanged(stored.encoded) else None
-        except (OSError, ValueError):  # its value file is gone or damaged: the task runs again
+        except (OSError, ValueError):  # its value file is missing or damaged: the task runs again
             return None
 
     def stored(self, kept: dict[str, Any]) -> Stored:
@@ -130,11 +130,11 @@ class Store:
         return self._values / f"{digest}.json"
 
     def _write_value(self, file: Path, text: str) -> None:
-        """Before the line that names it, so that the name always stands for the whole."""
+        """Write the value file before the line that names it."""
         self._values.mkdir(exist_ok=True)
         write_whole(file, text, sync=self._sync != "never")
 
-    def _close_torn_line(self) -> None:
+    def _end_cut_line(self) -> None:
         fd = self._fd
         assert fd is not None
         size = os.fstat(fd).st_size
@@ -143,7 +143,7 @@ class Store:
 
 
 def write_whole(file: str | os.PathLike[str], text: str, *, sync: bool = True) -> None:
-    """Aside and renamed; where there is no room for all of it, nothing stays."""
+    """Write a file under another name and rename it. If the disk is full, nothing is left."""
     aside = f"{os.fspath(file)}.{os.getpid()}.new"
     try:
         with open(aside, "w", encoding="utf-8") as out:
@@ -161,7 +161,7 @@ def write_whole(file: str | os.PathLike[str], text: str, *, sync: bool = True) -
 def _fact(line: bytes) -> dict[str, Any] | None:
     try:
         fact = json.loads(line)
-    except ValueError:  # torn by a kill
+    except ValueError:  # cut off by a kill
         return None
     return fact if isinstance(fact, dict) and "fact" in fact else None
 

@@ -1,6 +1,6 @@
-"""Whether a body is a stub: nothing in it, `NotImplementedError`, or the same constant whatever comes in.
+"""Decide whether a body is a stub: it is empty, raises `NotImplementedError`, or always returns the same constant.
 
-Read from the source by rules, without running it. A body whose source is not at hand is not judged.
+The source is read by rules and not run. A body without source is not judged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round
 
 
 def why_stub(body: Any) -> str:
-    """The reason to call it a stub; empty if it is none, or if nobody can tell."""
+    """Return why the body is a stub; empty if it is not, or if its source is not available."""
     function = _source_of(body)
     return "" if function is None else why_stub_text(function)
 
 
 def why_stub_text(function: _Function) -> str:
-    """The same of a function that was read and never loaded."""
+    """Return the same for a function that was parsed and not loaded."""
     statements = _reached(_without_docstring(function.body))
     if all(_does_nothing(statement) for statement in statements):
         return "its body is empty"
@@ -51,7 +51,7 @@ def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _reached(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """What stands behind a return is only there to be seen."""
+    """Return the statements up to the first return or raise."""
     ends = [index for index, statement in enumerate(statements) if isinstance(statement, (ast.Return, ast.Raise))]
     return statements[: ends[0] + 1] if ends else statements
 
@@ -70,7 +70,7 @@ def _raises_not_implemented(statement: ast.stmt) -> bool:
 
 
 def _constant_result(statements: list[ast.stmt]) -> str:
-    """Every `return` gives one and the same literal, or a name that only ever held one."""
+    """Return a reason if every `return` returns the same literal, or a name that only ever held one."""
     nodes = list(_own_nodes(statements))
     returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     if not returned or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
@@ -80,7 +80,7 @@ def _constant_result(statements: list[ast.stmt]) -> str:
     text = texts.pop()
     if texts or text is None or _is_none(returned[0]):
         return ""
-    return "it returns the same constant whatever comes in"
+    return "it returns the same constant for every input"
 
 
 def _is_none(value: ast.expr) -> bool:
@@ -88,7 +88,7 @@ def _is_none(value: ast.expr) -> bool:
 
 
 def _own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Without functions and classes defined inside."""
+    """Yield all nodes, without the inside of nested functions and classes."""
     todo: list[ast.AST] = list(statements)
     while todo:
         node = todo.pop()
@@ -123,14 +123,14 @@ def _is_literal(value: ast.expr | None) -> bool:
 
 
 def _is_plain(node: ast.AST, names: Container[str]) -> bool:
-    """Part of an expression that gives the same each time: `{"acc": float("0.9")}`."""
+    """Return whether this part of an expression is constant, as in `{"acc": float("0.9")}`."""
     if isinstance(node, ast.Name):
         return node.id in names or node.id in _MAKERS
     return isinstance(node, (*_LITERALS, *_ARITHMETIC))
 
 
 def _resolved(value: ast.expr, constants: dict[str, str]) -> str | None:
-    """The text of an expression with what its names hold; None if it depends on anything else."""
+    """Return the text of an expression and the values of its names; None if it depends on anything else."""
     if not all(_is_plain(node, constants) for node in ast.walk(value)):
         return None
     held = [constants[node.id] for node in ast.walk(value) if isinstance(node, ast.Name) and node.id in constants]

@@ -1,4 +1,4 @@
-"""A task: a function, or a class with `run` or `__call__`, whose annotations say what it takes and what it gives."""
+"""A task: a function, or a class with `run` or `__call__`, whose annotations declare its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from typing import Any, TypeVar
 from labwright.workflow.annotations import NameScope, fields_of, read_annotation, scope_of
 from labwright.workflow.type_rules import ANY, Type, optional
 
-WHOLE = "result"  # the output that is everything a task returned
+WHOLE = "result"  # the output that holds the whole return value
 _MARK = "__labwright_task__"
 _Decorated = TypeVar("_Decorated", bound=type)
 
 
 @dataclass(frozen=True)
 class Retry:
-    """Try again up to `count` times, first after `delay` seconds, then `backoff` times as long each time."""
+    """Retry up to `count` times, first after `delay` seconds, then `backoff` times as long each time."""
 
     count: int = 0
     delay: float = 0.0
     backoff: float = 1.0
 
     def wait_before(self, attempt: int) -> float:
-        """Seconds to wait before the second attempt, the third, …"""
+        """Return the seconds to wait before the second attempt, the third, …"""
         return self.delay * self.backoff ** (attempt - 2)
 
 
@@ -37,15 +37,15 @@ class Input:
 
 @dataclass(frozen=True)
 class Options:
-    """What `@task(…)` was told."""
+    """The options of `@task(…)`."""
 
     retry: Retry = Retry()
     timeout: float | None = None  # seconds an attempt may take
-    writes: tuple[str, ...] = ()  # artifacts: files that this task and no other writes
+    writes: tuple[str, ...] = ()  # artifacts: files that only this task writes
 
 
 class Task:
-    """One piece of Python work. Calling it calls the body, so that a test of a task is a test of a function."""
+    """One unit of Python work. Calling it calls the body, so a task is tested like a function."""
 
     def __init__(self, body: Callable[..., Any], name: str, options: Options) -> None:
         functools.update_wrapper(self, body)
@@ -57,7 +57,7 @@ class Task:
         signature = inspect.signature(body)
         scope = scope_of(inspect.unwrap(getattr(body, "__func__", body)))
         self.inputs = {name: self._input(parameter, scope) for name, parameter in signature.parameters.items()}
-        self.returns = self._type("what it returns", signature.return_annotation, scope)
+        self.returns = self._type("the return value", signature.return_annotation, scope)
         self.outputs = self._outputs()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -86,13 +86,13 @@ class Task:
             return ANY
         kind = read_annotation(annotation, scope)
         for unknown in _unknown_parts(kind):
-            self._fault("unresolved_annotation", f"{what}: {unknown.name} is not known")
+            self._fault("unresolved_annotation", f"{what}: {unknown.name} cannot be resolved")
         return kind
 
     def _outputs(self) -> dict[str, Type]:
         parts = {part.name: part.type if part.required else optional(part.type) for part in fields_of(self.returns)}
         if WHOLE in parts:
-            self._fault("reserved_output", f"{WHOLE!r} names all that a task returns; call the field otherwise")
+            self._fault("reserved_output", f"{WHOLE!r} is the name of the whole return value; rename the field")
         return {**parts, WHOLE: self.returns}
 
 
@@ -109,7 +109,7 @@ def task(
     timeout: float | None = None,
     writes: Sequence[str] = (),
 ) -> Any:
-    """Make a task of a function, or mark a class whose instances are tasks. With or without arguments."""
+    """Make a task of a function, or mark a class whose instances are tasks. Usable with or without arguments."""
     options = Options(retry or Retry(), timeout, tuple(writes))
 
     def decorate(target: Any) -> Any:
@@ -126,7 +126,7 @@ def _mark(cls: _Decorated, name: str | None, options: Options) -> _Decorated:
 
 
 def as_task(work: Any) -> Any:
-    """The task in what was given to a workflow: itself, or made of an instance of a marked class. Else as it came."""
+    """Return the task for a task or an instance of a marked class; other objects unchanged."""
     if isinstance(work, type) and hasattr(work, _MARK):
         work = work()
     mark = getattr(type(work), _MARK, None)

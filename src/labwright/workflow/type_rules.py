@@ -1,4 +1,4 @@
-"""Types as values: which type may feed which, and whether a value is of a type. Pure; reads no annotations.
+"""Types as values: which type may feed which, and whether a value has a type.
 
 Values on edges are copied, so every container is covariant: a `list[int]` may feed a `list[float]`.
 """
@@ -23,7 +23,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Type:
-    """A type as it was annotated. `form` says which of the other fields matter."""
+    """An annotated type. `form` decides which of the other fields matter."""
 
     form: str  # any | none | class | tuple (fixed length) | union | literal | typed_dict | unknown
     name: str = ""
@@ -52,7 +52,7 @@ def of_class(cls: Any, *args: Type) -> Type:
 
 
 def union(*members: Type) -> Type:
-    """Flat and without repetition; of one member, that member."""
+    """Return a flat union without repetition; for one member, that member."""
     flat: list[Type] = []
     for member in members:
         flat += [part for part in (member.args if member.form == "union" else (member,)) if part not in flat]
@@ -68,7 +68,7 @@ def list_of(element: Type) -> Type:
 
 
 def element_of(container: Type) -> Type | None:
-    """What a fan-out over this gives one at a time; None where it cannot be fanned out over."""
+    """Return the type of one item in a fan-out over this type; None if it has no items."""
     if container.form in ("any", "unknown"):
         return ANY
     if container.form == "tuple":
@@ -81,7 +81,7 @@ def element_of(container: Type) -> Type | None:
 
 
 def accepts(want: Type, have: Type) -> bool:
-    """Whether every value of `have` may be given where `want` is asked for."""
+    """Return whether every value of type `have` is valid where `want` is required."""
     if "any" in (want.form, have.form) or "unknown" in (want.form, have.form) or want.cls is object:
         return True
     if have.form == "union":
@@ -108,7 +108,7 @@ def _same(value: object, other: object) -> bool:
 
 
 def _typed_dict_fits(want: Type, have: Type) -> bool:
-    """By structure: the fields are what is copied, whatever the class is called."""
+    """Compare by structure: the fields are copied, so the name of the class does not matter."""
     given = {field.name: field for field in have.fields}
     return all(
         (
@@ -126,7 +126,7 @@ def _same_length_fits(want: tuple[Type, ...], have: tuple[Type, ...]) -> bool:
 
 
 def _as_class(have: Type) -> Type:
-    """A TypedDict is a dict, a fixed tuple a tuple, to whoever asks for no more."""
+    """Return a TypedDict as a dict type and a fixed tuple as a tuple type; other types unchanged."""
     if have.form == "typed_dict":
         values = union(*(field.type for field in have.fields)) if have.fields else ANY
         return of_class(dict, of_class(str), values)
@@ -145,18 +145,18 @@ def _class_fits(want: Type, have: Type) -> bool:
     given = have.args or ((have,) if have.cls is str else ())
     if not want.args or not given:
         return True
-    return all(map(accepts, want.args, given))  # of a mapping where an iterable is asked for, the keys count
+    return all(map(accepts, want.args, given))  # for a mapping as an iterable, the keys count
 
 
 def _is_subclass(cls: Any, parent: Any) -> bool:
     try:
         return issubclass(cls, parent)
-    except TypeError:  # a protocol that cannot be asked, or no class at all: it cannot be refused on that ground
+    except TypeError:  # a protocol without runtime checks, or not a class: it cannot be refused
         return not isinstance(cls, type) or not isinstance(parent, tuple)
 
 
 def misfit(value: Any, want: Type) -> str:
-    """Why this value is not of that type; empty if it is."""
+    """Return why this value does not have that type; empty if it has."""
     check = _CHECKS.get(want.form)
     return check(value, want) if check else ""
 
@@ -164,10 +164,10 @@ def misfit(value: Any, want: Type) -> str:
 def _class_misfit(value: Any, want: Type) -> str:
     try:
         fits = isinstance(value, want.cls) or want.cls in _WIDER.get(type(value), ())
-    except TypeError:  # a protocol that cannot be asked
+    except TypeError:  # a protocol without runtime checks
         return ""
     if not fits:
-        return f"{type(value).__name__} is no {want}"
+        return f"expected {want}, got {type(value).__name__}"
     if want.args and not isinstance(value, (str, bytes)):
         return _content_misfit(value, want.args)
     return ""
@@ -193,13 +193,14 @@ def _first_misfit(parts: list[tuple[str, Any, Type]]) -> str:
 
 def _tuple_misfit(value: Any, want: Type) -> str:
     if not isinstance(value, tuple) or len(value) != len(want.args):
-        return f"{type(value).__name__} of {len(value) if isinstance(value, tuple) else 'another kind'} is no {want}"
+        length = f" of {len(value)}" if isinstance(value, tuple) else ""
+        return f"expected {want}, got {type(value).__name__}{length}"
     return _first_misfit([(f"[{index}]", item, want.args[index]) for index, item in enumerate(value)])
 
 
 def _typed_dict_misfit(value: Any, want: Type) -> str:
     if not isinstance(value, dict):
-        return f"{type(value).__name__} is no {want}"
+        return f"expected {want}, got {type(value).__name__}"
     known = {field.name: field for field in want.fields}
     missing = [name for name, field in known.items() if field.required and name not in value]
     extra = [str(key) for key in value if key not in known]
@@ -210,15 +211,17 @@ def _typed_dict_misfit(value: Any, want: Type) -> str:
 
 
 def _union_misfit(value: Any, want: Type) -> str:
-    return "" if any(not misfit(value, member) for member in want.args) else f"{type(value).__name__} is no {want}"
+    return (
+        "" if any(not misfit(value, member) for member in want.args) else f"expected {want}, got {type(value).__name__}"
+    )
 
 
 def _literal_misfit(value: Any, want: Type) -> str:
-    return "" if any(_same(value, other) for other in want.values) else f"{value!r} is none of {want}"
+    return "" if any(_same(value, other) for other in want.values) else f"{value!r} is not one of {want}"
 
 
 def _none_misfit(value: Any, _want: Type) -> str:
-    return "" if value is None else f"{type(value).__name__} is no None"
+    return "" if value is None else f"expected None, got {type(value).__name__}"
 
 
 _CHECKS = {

@@ -1,7 +1,7 @@
-"""Values on edges, as JSON and back: what JSON knows, and tuples, sets, bytes, paths, enums, dataclasses, NamedTuples.
+"""Encode values on edges as JSON: JSON types, tuples, sets, bytes, paths, enums, dataclasses and NamedTuples.
 
-Anything else is refused rather than pickled: a pickle runs code when it is read, breaks when a class moves, and hides
-megabytes. A model or a dataset travels as the path of its file.
+Other values are refused, not pickled: a pickle runs code when it is read, breaks when a class moves, and hides
+megabytes. A model or a dataset is passed as the path of its file.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from enum import Enum
 from pathlib import Path, PurePath
 from typing import Any
 
-_HASHED_UP_TO = 64 << 20  # larger files are known by size and time: reading them would cost more than most tasks
+_HASHED_UP_TO = 64 << 20  # larger files are identified by size and time: reading them would take longer than most tasks
 _FINITE_TYPES = (str, int, bool, type(None))
 _DEPTH_LIMIT = 200
 LARGEST = 64 << 20
 
 
 class NotEncodable(TypeError):
-    """This value cannot travel on an edge."""
+    """This value cannot be passed between tasks."""
 
 
 class Sealed:
-    """An encoded value that is handed on unopened: whoever carries it needs none of its classes."""
+    """An encoded value that is passed on without decoding, so none of its classes is needed."""
 
     def __init__(self, encoded: Any) -> None:
         self.encoded = encoded
 
     def __iter__(self) -> Iterator[Sealed]:
-        """The items of a list, a tuple or a set; anything else cannot be fanned out over."""
+        """Yield the items of a list, a tuple or a set. Other values have no fan-out."""
         encoded = self.encoded
         items = encoded if isinstance(encoded, list) else encoded.get("items", encoded.get("$set"))
         return iter([Sealed(item) for item in items])
@@ -44,13 +44,13 @@ class Sealed:
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """The value as JSON can carry it. Tags begin with `$`."""
+    """Return the value in a form that JSON can hold. Tags start with `$`."""
     if type(value) in _FINITE_TYPES:
         return value
     if type(value) is Sealed:
         return value.encoded
     if depth > _DEPTH_LIMIT:
-        raise NotEncodable(f"nested more than {_DEPTH_LIMIT} deep, or holding itself")
+        raise NotEncodable(f"it is nested more than {_DEPTH_LIMIT} levels deep, or contains itself")
     if type(value) is list:
         return [encode(item, depth + 1) for item in value]
     if type(value) is dict:
@@ -88,7 +88,7 @@ def _encode_other(value: Any, depth: int) -> Any:
 
 
 def _encode_subclass(value: Any, depth: int) -> Any:
-    """A scalar of NumPy or PyTorch, and what merely refines a plain type (an OrderedDict, a float64)."""
+    """Encode a scalar of NumPy or PyTorch, or a subclass of a plain type (an OrderedDict, a float64)."""
     plain: Any
     for plain in (int, float, str, list, dict):
         if isinstance(value, plain):
@@ -96,17 +96,19 @@ def _encode_subclass(value: Any, depth: int) -> Any:
     if callable(getattr(value, "item", None)) and getattr(value, "ndim", 1) == 0:
         return encode(value.item(), depth + 1)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    raise NotEncodable(f"{kind} cannot travel between tasks; return plain values, or write a file and return its Path")
+    raise NotEncodable(
+        f"{kind} cannot be passed between tasks; return plain values, or write a file and return its Path"
+    )
 
 
 def _class_name(cls: type) -> str:
     if "<locals>" in cls.__qualname__:
-        raise NotEncodable(f"{cls.__qualname__} is defined inside a function; a value of it could not be read back")
+        raise NotEncodable(f"{cls.__qualname__} is defined inside a function, so its values cannot be read back")
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def decode(encoded: Any) -> Any:
-    """A fresh copy each time: no task can change what another one sees."""
+    """Return a new copy each time, so that no task can change the input of another."""
     if isinstance(encoded, list):
         return [decode(item) for item in encoded]
     if not isinstance(encoded, dict):
@@ -133,7 +135,7 @@ def _decode_tuple(encoded: dict[str, Any]) -> Any:
 
 
 def _decode_dataclass(encoded: dict[str, Any]) -> Any:
-    """Without `__init__`, which may check, count or draw: the value is what it was."""
+    """Restore the fields without `__init__`, which may have side effects."""
     cls = _find_class(encoded["$dataclass"])
     made = object.__new__(cls)
     for name, item in encoded["fields"].items():
@@ -165,7 +167,7 @@ def digest_of(text: str) -> str:
 
 
 def file_facts(path: str) -> dict[str, Any]:
-    """What tells one content of a file from another; nothing of a folder, or where there is no file."""
+    """Return size and hash (or time) of a file; nothing for a folder or a missing file."""
     try:
         status = os.stat(path)
         if not os.path.isfile(path):
@@ -179,7 +181,7 @@ def file_facts(path: str) -> dict[str, Any]:
 
 
 def files_unchanged(encoded: Any) -> bool:
-    """Whether every file that a stored value names is there as it was."""
+    """Return whether every file in a stored value still has the same content."""
     if isinstance(encoded, list):
         return all(files_unchanged(item) for item in encoded)
     if not isinstance(encoded, dict):
@@ -191,7 +193,7 @@ def files_unchanged(encoded: Any) -> bool:
 
 
 def picked(encoded: Any, name: str) -> Any:
-    """One output out of an encoded result, without decoding the rest."""
+    """Return one output of an encoded result without decoding the rest."""
     if isinstance(encoded, dict) and "$dataclass" in encoded:
         return encoded["fields"][name]
     if isinstance(encoded, dict) and "$tuple" in encoded:

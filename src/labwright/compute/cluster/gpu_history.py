@@ -1,4 +1,4 @@
-"""Look at the cards from time to time and keep what was seen, also over a restart: one line a look in one file."""
+"""Sample the GPUs every 15 seconds and keep the samples over a restart: one line per sample in one file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST = int(KEPT_SECONDS / LOOK_SECONDS)
 
 
 class GpuHistory:
-    """`look` tells the cards as they are now; none where there are none, or the driver is silent."""
+    """`look` returns the cards as they are now; none if there are none, or if the driver does not respond."""
 
     def __init__(self, path: Path, look: Callable[[], Iterable[Gpu]]) -> None:
         self._path = path
@@ -33,11 +33,11 @@ class GpuHistory:
         self._thread = threading.Thread(target=self._loop, name="gpu-history", daemon=True)
 
     def start(self) -> None:
-        self._recall(time.time())
+        self._load(time.time())
         self._thread.start()
 
     def close(self) -> None:
-        """Not waited for: a look may take as long as the driver does."""
+        """Ask the thread to end. Do not wait for it: the driver may take long."""
         self._closing.set()
 
     def read(self, seconds: float, points: int) -> list[GpuTrace]:
@@ -47,23 +47,26 @@ class GpuHistory:
         return gpu_traces(moments, until - seconds, until, points)
 
     def note(self, at: float) -> None:
+        """Take a sample. It is written before `read` can return it, so a kill loses nothing that was shown."""
         moment = GpuMoment.of(self._look(), at)
         if not moment.cards:
             return
-        with self._changing:
-            self._moments.append(moment)
-        self._write(moment)
+        try:
+            self._write(moment)
+        finally:  # on a full disk it is kept in memory only
+            with self._changing:
+                self._moments.append(moment)
 
     def _loop(self) -> None:
         while not self._closing.is_set():
             try:
                 self.note(time.time())
-            except OSError as error:  # a full disk, or no process to be had; the next look may fare better
-                log.warning("how busy the GPUs are could not be noted: %s", error)
+            except OSError as error:  # a full disk, or no free process; the next sample may work
+                log.warning("the GPU sample could not be written: %s", error)
             self._closing.wait(LOOK_SECONDS)
 
-    def _recall(self, now: float) -> None:
-        """What a kill has torn, or somebody else wrote there, is left out: it is a picture, not a record."""
+    def _load(self, now: float) -> None:
+        """Read the samples of the previous server. Skip lines that are cut off or not valid."""
         lines, _ = all_lines(str(self._path))
         for line in lines:
             try:
@@ -75,10 +78,11 @@ class GpuHistory:
         self._lines = len(lines)
 
     def _write(self, moment: GpuMoment) -> None:
-        """Twice as many lines as are kept, then only those that are kept."""
+        """Append the sample. Rewrite the file once it has twice as many lines as are kept."""
         if self._lines >= 2 * _MOST:
-            write_whole(self._path, b"".join(map(_line, self._moments)), sync=False)
-            self._lines = len(self._moments)
+            kept = [*self._moments, moment][-_MOST:]
+            write_whole(self._path, b"".join(map(_line, kept)), sync=False)
+            self._lines = len(kept)
             return
         fd = os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
