@@ -93,7 +93,7 @@ def test_what_wandb_records_besides_stops_no_training_and_is_said(scripts: Scrip
     (lines,) = scripts.files()
     refused = {line["refused"]["key"]: line["refused"]["why"] for line in lines if "refused" in line}
     assert set(refused) == {"table", "video", "curve"}
-    assert refused["table"] == "a Table, of which nothing is kept"
+    assert refused["table"] == "a Table, which Labwright does not store"
     for call in ("Settings", "Table", "Video", "plot", "Artifact", "log_artifact"):
         assert err.count(f"{call}() has no effect") == 1, err
     assert "run.name = 'other' has no effect" in err
@@ -261,7 +261,7 @@ def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scr
     assert (out, err) == ("run_1\n", ""), "inside a run it goes on with that run"
     for asked in ("resume=True", "resume='must', id='abc'", "resume='allow', id='abc'"):
         _, err = scripts.run(code.format(asked), inside=False)
-        assert err.count("this is a new run: one that has ended is final") == 1, asked
+        assert err.count("this is a new run: a run that has ended") == 1, asked
     for content in ("resume='never'", "resume='allow'", "resume='auto'", "id='abc'"):
         _, err = scripts.run(code.format(content), inside=False)
         assert "new run" not in err, content

@@ -79,7 +79,7 @@ print(subprocess.check_output("cat metrics/*", shell=True, cwd=folder).decode())
 def test_a_run_folder_that_is_none_stops_no_training(scripts: Scripts, folder: str) -> None:
     code = "import labwright\nfor i in range(2000): labwright.log({'loss': 1.0, 'name': 'x'})\nlabwright.alert('x')"
     _, err = scripts.run(code, LABWRIGHT_RUN_DIR=folder)
-    assert "cannot be seen" in err
+    assert "cannot find the run folder" in err
     assert len(scripts.points(scripts.offline())) == 2000
 
 

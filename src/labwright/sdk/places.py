@@ -67,7 +67,7 @@ def inside_run(environ: Mapping[str, str]) -> LogTarget | None:
     if not run_dir:
         return None
     if not os.path.isdir(run_dir):
-        say(f"the run folder {run_dir} does not exist on this machine")
+        say(f"cannot find the run folder {run_dir}")
         return None
     run_id = environ.get(RUN_ID) or os.path.basename(run_dir.rstrip("/"))
     server = environ.get("LABWRIGHT_SERVER_URL")
