@@ -1,13 +1,13 @@
-// Where it starts: sign-in or the page that the address names.
+// Entry point: show the sign-in page or the page that the address names.
 
 import { ApiError } from "./data/api.js";
-import { startNotices } from "./data/notices.js";
-import { PLACES } from "./data/places.js";
+import { startNotifications } from "./data/notifications.js";
+import { PAGES } from "./data/pages.js";
 import { go, route, startRouter } from "./data/router.js";
 import { takeTokenFromAddress, token } from "./data/session.js";
 import { reloads, resync, startStore } from "./data/store.js";
 import { startTitle } from "./data/window_title.js";
-import { startFocusKeeper } from "./shell/focus_keeper.js";
+import { keepFocus } from "./shell/focus.js";
 import { openPalette } from "./shell/palette.js";
 import { Shell } from "./shell/shell.js";
 import { SignInPage } from "./shell/signin_page.js";
@@ -15,8 +15,8 @@ import { Component, effect, html, render, signal, useEffect, useMemo } from "./v
 import { startKeyboard } from "./data/keyboard.js";
 import { Message, Problem } from "./ui/message.js";
 
-// Each page is fetched when it is first opened: who looks at runs does not wait for what draws plans.
-const PAGES = {
+// A page's module is loaded when the page is first opened.
+const MODULES = {
   home: () => import("./home/home_page.js"),
   runs: () => import("./runs/runs_page.js"),
   "runs/": () => import("./run/run_page.js"),
@@ -43,13 +43,13 @@ function Page({ page, id }) {
   const shown = useMemo(() => signal(null), [name]);
   const again = resync.value;
   useEffect(() => {
-    if (!Object.hasOwn(PAGES, name) || shown.value?.Show) return;
-    PAGES[name]().then(
+    if (!Object.hasOwn(MODULES, name) || shown.value?.Show) return;
+    MODULES[name]().then(
       (module) => (shown.value = { Show: module.default }),
       () => (shown.value = { error: NOT_FETCHED }),
     );
   }, [name, again]);
-  if (!Object.hasOwn(PAGES, name)) return html`<${NoPage} />`;
+  if (!Object.hasOwn(MODULES, name)) return html`<${NoPage} />`;
   if (shown.value?.error) return html`<${Problem} error=${shown.value.error} />`;
   if (!shown.value) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<${shown.value.Show} id=${id} key=${id} />`;
@@ -58,30 +58,30 @@ function Page({ page, id }) {
 const NOT_FETCHED = new ApiError(
   0,
   "gone",
-  "This page could not be fetched.",
-  "It is shown as soon as the server answers again.",
+  "This page could not be loaded.",
+  "It loads as soon as the server responds again.",
 );
 
-// The other pages, once the first stands and nothing else is to do: then they open at once, and without a server, too.
+// Load the other pages when the browser is idle, so that they open at once, even without a server.
 function startFetchingAhead() {
   const stop = effect(() => {
     if (!reloads.value) return;
     const later = window.requestIdleCallback ?? ((work) => setTimeout(work, 500));
     later(async () => {
       stop();
-      for (const load of Object.values(PAGES)) await load().catch(() => {}); // asked for again when it is opened
+      for (const load of Object.values(MODULES)) await load().catch(() => {}); // loaded again when it is opened
     });
   });
 }
 
 const NoPage = () =>
-  html`<${Message} icon="circle-question-mark" title="There is no such page">
+  html`<${Message} icon="circle-question-mark" title="Page not found">
     <p>
       <a href="#/">Go home</a>
     </p>
   </${Message}>`;
 
-// A fault in one page is shown in its place; the bar beside it goes on working.
+// Show an exception of one page in its place; the navigation keeps working.
 class Guard extends Component {
   componentDidCatch(fault) {
     console.error(fault);
@@ -90,9 +90,9 @@ class Guard extends Component {
 
   render({ children }, { fault }) {
     if (!fault) return children;
-    return html`<${Message} icon="octagon-alert" title="This page hit a fault of its own">
+    return html`<${Message} icon="octagon-alert" title="This page crashed">
       <p class="muted">${String(fault)}</p>
-      <button onClick=${() => location.reload()}>Load it again</button>
+      <button onClick=${() => location.reload()}>Reload</button>
     </${Message}>`;
   }
 }
@@ -108,15 +108,15 @@ function App() {
 }
 
 takeTokenFromAddress();
-startFocusKeeper(); // before the router: it is to know of another page before that is drawn
+keepFocus(); // before the router: it must see the new address before the new page is drawn
 startRouter();
 startKeyboard({
-  ...Object.fromEntries(PLACES.map(({ key, href }) => [`g ${key}`, () => go(href)])),
+  ...Object.fromEntries(PAGES.map(({ key, href }) => [`g ${key}`, () => go(href)])),
   "?": () => go("#/help"),
-  "/": () => token.value && openPalette(), // a page that has a search of its own takes this key
+  "/": () => token.value && openPalette(), // a page with its own search overrides this key
 });
 startStore();
 startTitle();
-startNotices();
+startNotifications();
 startFetchingAhead();
 render(html`<${App} />`, document.getElementById("app"));

@@ -1,8 +1,8 @@
-// Values as people read them. Exact values belong into the `title` beside them.
+// Format values for reading. Show the exact value in a `title` beside them.
 
 const WORDS = { NaN: "NaN", Infinity: "∞", "-Infinity": "−∞" };
 
-// JSON knows no NaN and no infinity: they come as words.
+// JSON has no NaN and no infinity: the server sends them as strings.
 export function toNumber(value) {
   return typeof value === "string" ? Number(value) : (value ?? NaN);
 }
@@ -47,7 +47,7 @@ export function bytes(count) {
   return `${count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
 }
 
-// Memory of a card as its maker, its driver and the command line count it: 1,024 MB are a GB.
+// GPU memory as the driver counts it: 1 GB is 1,024 MB.
 export const cardMemory = (mb) => (mb < 1024 ? `${Math.round(mb)} MB` : `${(mb / 1024).toFixed(1)} GB`);
 
 export function ago(time, now) {
@@ -65,9 +65,9 @@ export const exactTime = (time) => (time ? new Date(time).toLocaleString() : "")
 
 export const counted = (count, one, many = `${one}s`) => `${count} ${count === 1 ? one : many}`;
 
-export const sentence = (words) => words.charAt(0).toUpperCase() + words.slice(1);
+export const capitalized = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-// What would turn the words after it round, so that a name reads as another, stands as a sign that nothing else has.
-export const unturned = (words) => words.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
+// Replace characters that change the text direction: they could make one name look like another.
+export const withoutBidi = (text) => text.replace(/[\u202a-\u202e\u2066-\u2069]/g, "\ufffd");
 
 export const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));

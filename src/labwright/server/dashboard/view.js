@@ -1,6 +1,6 @@
-// The one door to the vendored view modules: what a component needs comes from here.
+// Preact, signals and htm. Components import them from here, not from vendor/.
 
-import { unturned } from "./format.js";
+import { withoutBidi } from "./format.js";
 import { Component, h, options, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
 
@@ -11,13 +11,13 @@ export { Component, h, render };
 // Markup as a tagged template. Values become text nodes or attributes, never markup.
 export const html = htm.bind(h);
 
-// All that is shown or read aloud passes here. What is typed, copied or an address stays as it is.
+// Neutralize text-direction characters in everything that is shown or read aloud. Input values and links stay exact.
 const READ_ALOUD = ["title", "aria-label"];
 const before = options.vnode;
 options.vnode = (vnode) => {
   const { type, props } = vnode;
-  if (type === null && typeof props === "string") vnode.props = unturned(props);
+  if (type === null && typeof props === "string") vnode.props = withoutBidi(props);
   if (typeof type === "string")
-    for (const name of READ_ALOUD) if (typeof props[name] === "string") props[name] = unturned(props[name]);
+    for (const name of READ_ALOUD) if (typeof props[name] === "string") props[name] = withoutBidi(props[name]);
   before?.(vnode);
 };

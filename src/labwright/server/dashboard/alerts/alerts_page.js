@@ -1,4 +1,4 @@
-// What waits for an answer, and what was answered.
+// Open and answered alerts.
 
 import { get } from "../data/api.js";
 import { pendingAlerts } from "../data/store.js";
@@ -26,8 +26,8 @@ export default function AlertsPage() {
       ${open.map((alert) => html`<${Alert} key=${alert.id} alert=${alert} withRun />`)}
       ${
         !open.length &&
-        html`<${Message} icon="bell" title="Nothing waits for an answer">
-          <p class="muted">A script asks for attention with</p>
+        html`<${Message} icon="bell" title="No open alerts">
+          <p class="muted">A script raises an alert with:</p>
           <pre class="teach">labwright.alert("Diverged", text="loss is NaN", level="ERROR")</pre>
         </${Message}>`
       }

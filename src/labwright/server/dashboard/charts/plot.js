@@ -1,4 +1,4 @@
-// Curves on a canvas, drawn by uPlot. Knows columns and lines, nothing of runs.
+// A line plot drawn by uPlot. It knows columns and lines, not runs.
 
 import { duration, number } from "../format.js";
 import { html, useEffect, useRef } from "../view.js";
@@ -6,7 +6,7 @@ import uPlot from "../vendor/uplot.js";
 
 const HEIGHT = 190;
 export const TALL = 420;
-const LABELS = 52; // room of the numbers beside a plot, so that plots below one another are aligned
+const LABELS = 52; // width of the y labels, so that plots below each other align
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const WHOLE_STEPS = Array.from({ length: 17 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 const PALETTE = [
@@ -21,8 +21,8 @@ const PALETTE = [
 ];
 export const colorAt = (index) => PALETTE[index % PALETTE.length];
 
-// `columns`: x and one array a line. `lines`: { color, width, alpha, dash } each, in the order of the columns; `bands`:
-// pairs of columns with the room between them filled. `axis` says what x is: step, time, epoch or plain.
+// `columns`: x values and one array per line. `lines`: { color, width, alpha, dash } in the same order. `bands`: pairs of
+// columns with a filled area between them. `axis`: what x is (step, time, epoch or plain).
 export function Plot({
   columns,
   lines,
@@ -39,7 +39,7 @@ export function Plot({
 }) {
   const box = useRef(null);
   const plot = useRef(null);
-  const drawn = useRef(null); // the columns that the plot has
+  const drawn = useRef(null); // the columns that are drawn
   const kind = JSON.stringify([lines, bands, axis, logX, logY, height]);
 
   useEffect(() => {
@@ -57,12 +57,12 @@ export function Plot({
     };
     make();
     const fit = () => {
-      const width = place.clientWidth; // 0 on the way out of the page, which uPlot cannot divide into ticks
+      const width = place.clientWidth; // 0 while the page closes, which uPlot cannot handle
       if (width && plot.current && width !== plot.current.width) plot.current.setSize({ width, height });
     };
     const watcher = new ResizeObserver(fit);
     watcher.observe(place);
-    dark.addEventListener("change", make); // a canvas does not follow the style sheet by itself
+    dark.addEventListener("change", make); // redraw: a canvas does not follow the style sheet
     return () => {
       watcher.disconnect();
       dark.removeEventListener("change", make);
@@ -155,16 +155,16 @@ function options(box, { lines, bands, axis, logX, logY, zoom, sync, onHover, hei
   };
 }
 
-// As wide as the longest number: what is cut off at its beginning is a sign or a digit.
+// Width of the y axis: enough for the longest label.
 function roomForLabels(plot, texts, index, cycle) {
   const axis = plot.axes[index];
-  if (cycle > 1) return axis._size; // settled; else both axes could go on making room for one another
+  if (cycle > 1) return axis._size; // stop here, or both axes could resize each other forever
   plot.ctx.font = axis.font[0];
   const widest = Math.max(0, ...(texts ?? []).map((text) => plot.ctx.measureText(text).width));
   return Math.max(LABELS, Math.ceil(widest / devicePixelRatio) + axis.gap + 2);
 }
 
-// Dragging over one chart zooms them all; a double click shows everything again.
+// Dragging over one chart zooms all of them; a double click resets the zoom.
 function canZoom(plot, zoom) {
   plot.over.addEventListener("dblclick", () => (zoom.value = null));
   followFinger(plot, () => select(plot, zoom));
@@ -177,7 +177,7 @@ function select(plot, zoom) {
   if (width >= 4 && max - min > Math.abs(max) * 1e-9) zoom.value = { min, max };
 }
 
-// Ticks that floating point cannot tell apart would be counted for ever, so no range is narrower than that.
+// Widen very narrow ranges: ticks closer than floating-point precision would loop forever.
 function wide(min, max) {
   if (min === null) return [null, null];
   const least = Math.max(Math.abs(min), Math.abs(max)) * 1e-9 || 1;
@@ -187,7 +187,7 @@ function wide(min, max) {
 function padded(min, max) {
   if (min === null) return [null, null];
   const size = Math.max(Math.abs(min), Math.abs(max));
-  const room = max - min > size * 1e-9 ? (max - min) * 0.06 : size * 0.1 || 1; // a flat line runs in the middle
+  const room = max - min > size * 1e-9 ? (max - min) * 0.06 : size * 0.1 || 1; // a flat line is drawn in the middle
   return [min - room, max + room];
 }
 
@@ -199,16 +199,16 @@ function tickText(value) {
   return number(Number(value.toPrecision(10)));
 }
 
-// What keys do with the plot that has the focus: arrows move the reading, + and - zoom around it, 0 shows everything again.
+// Keys of a focused plot: arrows move the cursor, + and - zoom around it, 0 resets the zoom.
 
-const MOVES = 40; // across a plot
-const LOGARITHMIC = 3; // as uPlot numbers it
+const MOVES = 40; // steps across a plot
+const LOGARITHMIC = 3; // uPlot's constant
 
 const KEYS = "ArrowLeft ArrowRight + - 0";
 
 function onPlotKey(event, plot, zoom) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const deed = {
+  const action = {
     ArrowLeft: () => move(plot, -1),
     ArrowRight: () => move(plot, 1),
     "+": () => scale(plot, zoom, 0.5),
@@ -216,9 +216,9 @@ function onPlotKey(event, plot, zoom) {
     "-": () => scale(plot, zoom, 2),
     0: () => (zoom.value = null),
   }[event.key];
-  if (!deed) return;
+  if (!action) return;
   event.preventDefault();
-  deed();
+  action();
 }
 
 function move(plot, way) {
@@ -227,7 +227,7 @@ function move(plot, way) {
   plot.setCursor({ left: Math.max(0, Math.min(width, from + (way * width) / MOVES)), top: 0 }, true, true);
 }
 
-// What is read stays where it is; without a reading, the middle does. From what was asked for last: a plot is drawn later.
+// Zoom around the cursor, or around the middle. Start from the requested zoom: the plot is drawn later.
 function scale(plot, zoom, factor) {
   const { distr, min: from, max: to } = { ...plot.scales.x, ...zoom.value };
   const [there, back] = distr === LOGARITHMIC ? [Math.log, Math.exp] : [Number, Number];
@@ -236,19 +236,18 @@ function scale(plot, zoom, factor) {
   const first = there(from) + (size / factor - size) * part;
   const [min, max] = [back(first), back(first + size)];
   const x = plot.data[0];
-  const slack = (max - min) * 1e-6; // there and back again is not exact
+  const slack = (max - min) * 1e-6; // the round trip through log is not exact
   if (min - slack <= x[0] && max + slack >= x.at(-1)) zoom.value = null;
   else if (max - min > Math.abs(max) * 1e-9) zoom.value = { min, max };
 }
 
-// A finger that moves sideways over a plot does what a mouse does with its button down; uPlot knows the mouse alone. Up and
-// down it scrolls the page: `touch-action` in style/pages.css.
+// Let a sideways swipe select a range, as a mouse drag does. Vertical swipes scroll the page (`touch-action` in the style).
 
 const NOTHING = { left: 0, top: 0, width: 0, height: 0 };
 
 function followFinger(plot, onSelected) {
   const { over } = plot;
-  let from = null; // where it came down
+  let from = null; // where the finger touched
   const placeOf = ({ clientX }) => Math.max(0, Math.min(over.clientWidth, clientX - over.getBoundingClientRect().left));
   const move = (event) => {
     if (from === null || !event.isPrimary) return;
@@ -268,5 +267,5 @@ function followFinger(plot, onSelected) {
   over.addEventListener(
     "pointercancel",
     end(() => plot.setSelect(NOTHING, false)),
-  ); // it scrolls
+  ); // the page scrolls
 }

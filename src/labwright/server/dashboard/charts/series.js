@@ -1,9 +1,9 @@
-// Numbers of one metric made ready to draw. Nothing here knows of the page.
+// Prepare the values of a metric for drawing. Pure functions.
 
 import { toNumber } from "../format.js";
 
-// "train/loss" belongs to the group "train". The group "" has keys without a slash, and those that would be alone in
-// theirs: a row of charts with one in it is mostly empty.
+// Group keys by their prefix: "train/loss" is in the group "train". The group "" has the keys without a slash and those
+// that would be alone in their group.
 export function grouped(keys) {
   const groups = new Map();
   for (const key of keys) {
@@ -16,8 +16,8 @@ export function grouped(keys) {
   return [["", rest.sort()], ...[...groups].filter(isRow).sort(([a], [b]) => (a < b ? -1 : 1))];
 }
 
-// Columns in ascending x: x, what was logged, what is drawn strong. Gaps are null. NaN and infinity cannot be drawn;
-// they are counted, so that they can be told. So are points without a place: before the first epoch there is none.
+// Return columns in ascending x: x, raw values, smoothed values. Gaps are null. Also count the values that cannot be drawn
+// (NaN, infinity, out of range) and the points before the first epoch.
 export function columnsOf(series, { by, smoothing, log, logX }) {
   let [x, values] = placed(series, by);
   const placeless = series.values.length - x.length;
@@ -26,12 +26,12 @@ export function columnsOf(series, { by, smoothing, log, logX }) {
   return {
     columns: [x, drawable, smoothing ? smoothed(drawable, smoothing) : drawable],
     placeless,
-    ...notDrawn(values, log),
+    ...undrawnCounts(values, log),
   };
 }
 
-// How many numbers no curve shows, and why.
-export function notDrawn(values, log) {
+// Count the values that are not drawn, by reason.
+export function undrawnCounts(values, log) {
   return {
     huge: values.filter((value) => Number.isFinite(value) && !isDrawable(value)).length,
     strange: values.filter((value) => !Number.isFinite(value)).length,
@@ -39,7 +39,7 @@ export function notDrawn(values, log) {
   };
 }
 
-// An axis from -1e308 to 1e308 is longer than a number can tell.
+// The length of an axis from -1e308 to 1e308 overflows.
 export const isDrawable = (value) => Math.abs(value) <= 1e300;
 
 function placed(series, by) {
@@ -53,13 +53,13 @@ function placed(series, by) {
   return [order.map((index) => places[index] - start), order.map((index) => raw[index])];
 }
 
-// A log axis begins above zero: step 0 has no place on it.
+// A log axis starts above zero: drop step 0.
 function aboveZero(x, values) {
   const kept = [...x.keys()].filter((index) => x[index] > 0);
   return [kept.map((index) => x[index]), kept.map((index) => values[index])];
 }
 
-// Exponential moving average, corrected for its start, as TensorBoard does it.
+// Exponential moving average with bias correction, as in TensorBoard.
 export function smoothed(values, weight) {
   let last = 0;
   let mass = 0;

@@ -1,4 +1,4 @@
-// Small curves beside the rows of the table: asked for by the page's visible rows, many at a time, kept for a while.
+// Small curves in the runs table. The visible rows request them in batches; they are cached for a while.
 
 import { get } from "../data/api.js";
 import { isTerminal } from "../data/store.js";
@@ -6,30 +6,30 @@ import { toNumber } from "../format.js";
 import { html, signal } from "../view.js";
 
 const POINTS = 48;
-const TOGETHER = 25;
+const BATCH = 25;
 const GATHER_MS = 80;
-const FRESH_MS = 4000; // of a run that still logs
+const FRESH_MS = 4000; // for active runs
 const curves = new Map(); // "key\nrun" → { signal, at }
-let asked = new Map(); // key → set of run ids
+let requested = new Map(); // key → set of run ids
 let timer = 0;
 
-// A signal of the drawable values, filled in when they are there.
+// Return a signal with the values, filled when they arrive.
 function curveOf(key, runId, ended) {
   const name = `${key}\n${runId}`;
   let found = curves.get(name);
   if (!found) curves.set(name, (found = { signal: signal([]), at: 0 }));
   if (!found.at || (!ended && Date.now() - found.at > FRESH_MS)) {
     found.at = Date.now();
-    if (!asked.has(key)) asked.set(key, new Set());
-    asked.get(key).add(runId);
-    timer ||= setTimeout(fetchAsked, GATHER_MS);
+    if (!requested.has(key)) requested.set(key, new Set());
+    requested.get(key).add(runId);
+    timer ||= setTimeout(fetchRequested, GATHER_MS);
   }
   return found.signal;
 }
 
-async function fetchAsked() {
-  const batches = [...asked].flatMap(([key, ids]) => chunks([...ids], TOGETHER).map((some) => [key, some]));
-  asked = new Map();
+async function fetchRequested() {
+  const batches = [...requested].flatMap(([key, ids]) => chunks([...ids], BATCH).map((some) => [key, some]));
+  requested = new Map();
   timer = 0;
   for (const [key, ids] of batches) {
     try {
@@ -44,7 +44,7 @@ async function fetchAsked() {
         if (curve) curve.signal.value = run.values.map(toNumber).filter(Number.isFinite);
       }
     } catch {
-      ids.forEach((id) => curves.delete(`${key}\n${id}`)); // asked for again when the row is next drawn
+      ids.forEach((id) => curves.delete(`${key}\n${id}`)); // requested again when the row is next drawn
     }
   }
 }

@@ -1,42 +1,43 @@
-// Conversations: a list, and the one that is open. Without one, what is typed begins a new one.
+// The chat page: the list of conversations and the open one. Without an open one, a message starts a new conversation.
 
 import { Composer } from "./composer.js";
 import { sessionPath, stateOf, useConversation } from "./conversation.js";
 import { Turn } from "./turn.js";
 import { newKey, patch, post, remove, send } from "../data/api.js";
 import { putDraft, useDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { chatAddress, go, route } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { onEvent } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
 import { number } from "../format.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
-import { ask, TextDialog } from "../ui/dialog.js";
+import { confirmAction, TextDialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useListKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast, showError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 const DELETED = "session.deleted";
 const SESSIONS = 200;
 const NEAR_END = 60;
-const NO_WORDS = "";
+const NO_TEXT = "";
 const draftOf = (id) => `chat ${id}`;
 const MODES = {
-  agent: "Looks, launches, compares and waits",
-  plan: "Looks and plans; starts nothing",
-  wild: "Tries one idea after another until the goal is met; what you say later steers it",
+  agent: "Inspects, starts and compares runs, and waits for them",
+  plan: "Inspects and plans; starts nothing",
+  wild: "Tries ideas until the goal is met; your later messages steer it",
 };
 const TRY = ["what is running?", "why did last fail?", "gpus", "alerts"];
 
-// Words for a conversation that is no more can be neither sent nor found, and would be asked about before the page goes.
-onEvent(({ type, data }) => type === DELETED && putDraft(draftOf(data.session_id), NO_WORDS, NO_WORDS));
+// Delete the draft of a deleted conversation: it cannot be sent any more.
+onEvent(({ type, data }) => type === DELETED && putDraft(draftOf(data.session_id), NO_TEXT, NO_TEXT));
 
 export default function ChatPage({ id = "" }) {
-  const sessions = useFetched("sessions", { limit: SESSIONS }, { wakes: wakesOn("session.") });
+  const sessions = useFetched("sessions", { limit: SESSIONS }, { refreshOn: eventTypes("session.") });
   if (sessions.problem && !sessions.data)
     return html`<${Problem} error=${sessions.problem} retry=${sessions.refresh} />`;
   return html`<div class="page chat-page ${id ? "chat-open" : ""}">
@@ -52,7 +53,7 @@ export default function ChatPage({ id = "" }) {
         sessions.data &&
         (sessions.data.length
           ? html`<${SessionList} sessions=${sessions.data} current=${id} />`
-          : html`<p class="muted chat-none">None so far.</p>`)
+          : html`<p class="muted chat-none">No conversations yet.</p>`)
       }
     </aside>
     ${id ? html`<${Open} id=${id} />` : html`<${New} key=${String(route.value.query)} query=${route.value.query} />`}
@@ -64,43 +65,38 @@ function New({ query }) {
   const about = query.get("about")
     ? `@${query.get("about")} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}`
     : "";
-  const [draft, setDraft] = useDraft(draftOf(about).trim(), NO_WORDS, about); // what is asked about a run does not go over what was written before
+  const [draft, setDraft] = useDraft(draftOf(about).trim(), NO_TEXT, about); // a draft about a run does not replace another draft
   const written = useLast(draft);
   const [mode, setMode] = useState("agent");
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb();
   const key = useRef(newKey());
-  const changed = (set) => (value) => (set(value), (key.current = newKey())); // something else is not said under an old key
-  const begin = async (text = draft) => {
-    setBusy(true);
+  const changed = (set) => (value) => (set(value), (key.current = newKey())); // a changed message needs a new key
+  const start = async (text) => {
     const once = key.current;
-    try {
-      const session = await post("sessions", { mode }, once);
-      await send("chat", { session_id: session.id, message: text }, `${once}-said`);
-      putDraft(draftOf(session.id), withoutSaid(written.current, text), NO_WORDS); // what was not said goes along
-      setDraft(NO_WORDS);
-      go(chatAddress(session.id));
-    } catch (error) {
-      sayError(error);
-      setBusy(false);
-    }
+    const session = await post("sessions", { mode }, once);
+    await send("chat", { session_id: session.id, message: text }, `${once}-said`);
+    putDraft(draftOf(session.id), withoutSent(written.current, text), NO_TEXT); // keep text typed in the meantime
+    setDraft(NO_TEXT);
+    go(chatAddress(session.id));
   };
+  const begin = (text = draft) => run(() => start(text), { keepBusy: true });
   return html`<div class="chat-main">
     <header class="page-head">
       <h1>Chat</h1>
     </header>
     <div class="chat-scroll">
-      <${Message} icon="message-square" title="What do you want to know, or have done?">
+      <${Message} icon="message-square" title="What can I help you with?">
         <p class="muted">
-          It looks, launches, compares and waits through the same verbs as you. Without a language model it is a set
-          of rules and understands plain requests:
+          The assistant uses the same actions as you. Without a language model it follows fixed rules and understands
+          simple requests:
         </p>
         ${
           isPerson() &&
           html`<div class="chips chat-try">
             ${TRY.map(
-              (words) =>
-                html`<button class="chip" key=${words} disabled=${busy} onClick=${() => begin(words)}>
-                  ${words}
+              (text) =>
+                html`<button class="chip" key=${text} disabled=${busy} onClick=${() => begin(text)}>
+                  ${text}
                 </button>`,
             )}
           </div>`
@@ -126,23 +122,23 @@ function Open({ id }) {
     data: session,
     problem: gone,
     refresh,
-  } = useFetched(sessionPath(id), {}, { wakes: (event) => event.data.session_id === id && event.type !== DELETED });
-  const [draft, setDraft] = useDraft(draftOf(id), NO_WORDS);
+  } = useFetched(sessionPath(id), {}, { refreshOn: (event) => event.data.session_id === id && event.type !== DELETED });
+  const [draft, setDraft] = useDraft(draftOf(id), NO_TEXT);
   const written = useLast(draft);
-  const [sending, setSending] = useState(null); // what was said and is not in the log yet
+  const [sending, setSending] = useState(null); // sent, but not in the log yet
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");
   const now = conversation?.turns.at(-1);
-  const paid = now && !now.end && now.steps.filter((step) => !step.isGrowing).length; // of the turn at work, step by step
+  const paid = now && !now.end && now.steps.filter((step) => !step.isGrowing).length; // finished steps of the current turn
   useEffect(() => {
-    if (paid) refresh(); // no event tells of what it cost before its end
+    if (paid) refresh(); // update the cost, for which there is no event
   }, [paid]);
   if (isDeleted)
     return html`<div class="chat-main">
       <h1 class="hidden">Chat</h1>
       <${Message} icon="trash" title="This conversation was deleted">
         <p>
-          <a href="#/chat">Begin another one</a>
+          <a href="#/chat">Start a new conversation</a>
         </p>
       </${Message}>
     </div>`;
@@ -163,19 +159,19 @@ function Open({ id }) {
     try {
       await send("chat", { session_id: id, message: draft }, key.current);
       key.current = newKey();
-      setDraft(withoutSaid(written.current, draft));
+      setDraft(withoutSent(written.current, draft));
       setSending((now) => now && { ...now, isAnswered: true });
     } catch (error) {
       setSending(null);
-      sayError(error); // the words stay; sent again under the same key they are said once
+      showError(error); // the draft stays; the same key makes a retry idempotent
     }
   };
   const type = (text) => {
     setDraft(text);
-    if (sending?.isAnswered) setSending(null); // else it is still on its way, and would be said again with what is added
+    if (sending?.isAnswered) setSending(null); // otherwise the message is still being sent
     key.current = newKey();
   };
-  const act = (work) => work().then(refresh, sayError);
+  const act = (work) => work().then(refresh, showError);
   const setMode = (mode) => act(() => patch(sessionPath(id), { mode }));
   const stop = () => act(() => post(sessionPath(id, "/stop")));
   return html`<div class="chat-main">
@@ -198,16 +194,16 @@ function Open({ id }) {
   </div>`;
 }
 
-// By now: more may be typed while words are on their way.
+// A ref with the latest value: the user may type while a message is being sent.
 function useLast(value) {
   const last = useRef(value);
   last.current = value;
   return last;
 }
 
-const withoutSaid = (text, said) => (text.startsWith(said) ? text.slice(said.length).trimStart() : text);
+const withoutSent = (text, sent) => (text.startsWith(sent) ? text.slice(sent.length).trimStart() : text);
 
-// By somebody else, or in another tab: what is no longer there is not asked for.
+// Whether the conversation was deleted, here or by someone else.
 function useDeletion(id) {
   const [isDeleted, setDeleted] = useState(false);
   useEffect(() => onEvent(({ type, data }) => type === DELETED && data.session_id === id && setDeleted(true)), [id]);
@@ -217,12 +213,12 @@ function useDeletion(id) {
 function Head({ session, state, refresh }) {
   const [renaming, setRenaming] = useState(false);
   const rename = (title) =>
-    patch(sessionPath(session.id), { title }).then(() => (setRenaming(false), refresh()), sayError);
+    patch(sessionPath(session.id), { title }).then(() => (setRenaming(false), refresh()), showError);
   const drop = async () => {
-    const text = "All that was said in it goes. Runs and sweeps that it started stay.";
-    if (!(await ask({ title: `Delete “${session.title}”?`, text, verb: "Delete conversation" }))) return;
-    go("#/chat"); // before: a page that is open would ask for what is no longer there
-    remove(sessionPath(session.id)).then(() => say("Deleted."), sayError);
+    const text = "All of its messages are deleted. Its runs and sweeps are kept.";
+    if (!(await confirmAction({ title: `Delete “${session.title}”?`, text, verb: "Delete conversation" }))) return;
+    go("#/chat"); // leave first: the open page would request the deleted conversation
+    remove(sessionPath(session.id)).then(() => showToast("Conversation deleted."), showError);
   };
   return html`<header class="page-head chat-head">
     <a class="back chat-back" href="#/chat">
@@ -248,7 +244,7 @@ function Head({ session, state, refresh }) {
     ${
       renaming &&
       html`<${TextDialog}
-        title="Rename the conversation"
+        title="Rename conversation"
         label="Title"
         text=${session.title}
         verb="Rename"
@@ -264,19 +260,24 @@ function Spent({ spent, state }) {
   if (!spent.calls)
     return (
       state === "idle" &&
-      html`<span class="muted small chat-cost" title="Rules answer, and nothing leaves this machine">
+      html`<span class="muted small chat-cost" title="Fixed rules answer; no data leaves this machine">
         no model used
       </span>`
     );
   const tokens = spent.tokens_in + spent.tokens_out;
   const money = spent.calls > spent.unpriced_calls ? `$${spent.cost_usd.toFixed(spent.cost_usd < 1 ? 3 : 2)}` : "";
-  const title = `${spent.calls} calls, ${spent.tokens_in} tokens in, ${spent.tokens_out} out${spent.unpriced_calls ? `; the price of ${spent.unpriced_calls} calls is not known` : ""}`;
+  const title = [
+    `${spent.calls} calls, ${spent.tokens_in} tokens in, ${spent.tokens_out} out`,
+    spent.unpriced_calls && `; price of ${spent.unpriced_calls} calls unknown`,
+  ]
+    .filter(Boolean)
+    .join("");
   return html`<span class="muted small num chat-cost" title=${title}>
     ${[money, `${tokens < 10_000 ? tokens : `${number(tokens / 1000)}k`} tokens`].filter(Boolean).join(" · ")}
   </span>`;
 }
 
-// Follows the end while one is there, and stays put for whoever reads further up.
+// Scroll with new messages, unless the user has scrolled up.
 function Turns({ turns, evidence, pending }) {
   const box = useRef(null);
   const follows = useRef(true);
@@ -286,7 +287,7 @@ function Turns({ turns, evidence, pending }) {
     watcher.observe(box.current.firstChild);
     return () => watcher.disconnect();
   }, []);
-  // Told of once more after the page was left: then the box is no longer ours to be found.
+  // Use the event's target: the ref is empty after the page was closed.
   const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
     (follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END);
   return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation">
@@ -304,9 +305,9 @@ function Turns({ turns, evidence, pending }) {
   </div>`;
 }
 
-// All conversations, newest first, with what they are at.
+// All conversations, newest first, with their state.
 
-const STATES = { working: ["running", "loader", "at work"], asking: ["waiting", "hourglass", "asks you"] };
+const STATES = { working: ["running", "loader", "working"], asking: ["waiting", "hourglass", "needs approval"] };
 
 function SessionList({ sessions, current }) {
   const box = useRef(null);
@@ -328,11 +329,12 @@ function SessionList({ sessions, current }) {
 }
 
 function State({ session }) {
-  const [kind, icon, words] = STATES[session.status] ?? (session.waits.length ? ["waiting", "hourglass", "waits"] : []);
+  const [kind, icon, text] =
+    STATES[session.status] ?? (session.waits.length ? ["waiting", "hourglass", "waiting"] : []);
   return kind
     ? html`<span class="status status-${kind}">
       <${Icon} name=${icon} size="12" />
-      ${words}
+      ${text}
     </span>`
     : session.mode !== "agent" && html`<span>${session.mode}</span>`;
 }

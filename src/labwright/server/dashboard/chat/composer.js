@@ -1,6 +1,6 @@
-// Where one types: Enter sends, Shift Enter begins a line, `@` finds what is meant.
+// The message field: Enter sends, Shift-Enter starts a new line, `@` mentions a run, sweep or plan.
 
-import { useThings } from "../data/search.js";
+import { useSearch } from "../data/search.js";
 import { isPerson } from "../data/session.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
@@ -8,11 +8,11 @@ import { Icon } from "../ui/icon.js";
 const MENTION = /(^|\s)@([\w.-]*)$/;
 const FOUND = 6;
 const TALLEST = 220;
-const LAST = { id: "last", label: "the newest run", icon: "list", kind: "run" };
+const LAST = { id: "last", label: "newest run", icon: "list", kind: "run" };
 
-// `modes`: name → what it means. `extra`: what a mode asks for beside the words.
+// `modes`: name → description. `extra`: more fields above the message.
 export const Composer = (props) =>
-  isPerson() ? html`<${Form} ...${props} />` : html`<p class="muted composer-none">Only a person speaks here.</p>`;
+  isPerson() ? html`<${Form} ...${props} />` : html`<p class="muted composer-none">Only a person can write here.</p>`;
 
 function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, extra }) {
   const field = useRef(null);
@@ -43,7 +43,7 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
     const text = `${draft}${draft && !/\s$/.test(draft) ? " " : ""}@`;
     setDraft(text);
     setCaret(text.length);
-    field.current.focus(); // at once: the next key is for the list that opens
+    field.current.focus(); // at once: the next key goes to the list
     requestAnimationFrame(() => field.current.setSelectionRange(text.length, text.length));
   };
   return html`<form class="composer" onSubmit=${submit}>
@@ -53,7 +53,7 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
       ref=${field}
       rows="1"
       aria-label="Message"
-      placeholder="Ask, or say what to do. @ names a run, a sweep or a plan."
+      placeholder="Ask or give an instruction. Type @ to mention a run, sweep or plan."
       maxlength="200000"
       value=${draft}
       autocomplete="off"
@@ -69,11 +69,11 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
     <div class="composer-foot">
       <div class="segments" role="group" aria-label="Mode">
         ${Object.entries(modes).map(
-          ([name, words]) =>
+          ([name, help]) =>
             html`<button
               type="button"
               key=${name}
-              title=${words}
+              title=${help}
               aria-pressed=${String(name === mode)}
               onClick=${() => setMode(name)}
             >
@@ -81,9 +81,9 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
             </button>`,
         )}
       </div>
-      <button type="button" onClick=${mention} title="Name a run, a sweep or a plan">
+      <button type="button" onClick=${mention} title="Mention a run, sweep or plan">
         <${Icon} name="at-sign" size="14" />
-        Attach
+        Mention
       </button>
       <span class="composer-space"></span>
       ${
@@ -110,7 +110,7 @@ function useCompletion(draft, caret, field, put) {
   const match = MENTION.exec(draft.slice(0, caret));
   const word = match ? match[2] : null;
   const isOpen = word !== null && closed !== draft.slice(0, caret);
-  const things = useThings(isOpen ? word : null, FOUND);
+  const things = useSearch(isOpen ? word : null, FOUND);
   const found = isOpen ? [...("last".startsWith(word) ? [LAST] : []), ...things].slice(0, 2 * FOUND) : [];
   const chosen = Math.min(at, found.length - 1);
   useEffect(() => setAt(0), [word]);
@@ -132,7 +132,7 @@ function useCompletion(draft, caret, field, put) {
   };
   const list =
     found.length > 0 &&
-    html`<ul id="mentions" class="mentions" role="listbox" aria-label="What is meant">
+    html`<ul id="mentions" class="mentions" role="listbox" aria-label="Mentions">
       ${found.map(
         (item, index) =>
           html`<li

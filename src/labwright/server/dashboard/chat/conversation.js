@@ -1,4 +1,4 @@
-// A conversation as it is shown: turns, made from the numbered pieces of its log. Pure: the same pieces give the same turns.
+// A conversation: turns, built from the numbered pieces of its log. The same pieces give the same turns.
 
 import { get, isAborted } from "../data/api.js";
 import { onHint, reloads, resync } from "../data/store.js";
@@ -7,8 +7,8 @@ import { useEffect, useRef, useState } from "../view.js";
 
 const EMPTY = { seq: 0, turns: [], evidence: new Map() };
 
-// Answers the conversation with what is new in it; pieces that it has already are passed over. A turn in which nothing
-// changed stays the same object, so that it need not be drawn again.
+// Return the conversation with new pieces added; known pieces are skipped. An unchanged turn stays the same object, so
+// that it is not drawn again.
 function withPieces(conversation, pieces) {
   const next = { ...conversation, turns: [...conversation.turns] };
   const touched = new Set();
@@ -51,7 +51,7 @@ const TAKE = {
   },
 };
 
-// The step that the next part of an answer belongs to.
+// The step that the next part of a response belongs to.
 function growing(turn, kind, seq) {
   const last = turn.steps.at(-1);
   if (last?.kind === kind && last.isGrowing) return last;
@@ -59,7 +59,7 @@ function growing(turn, kind, seq) {
   return turn.steps.at(-1);
 }
 
-// An answer that is whole takes the place of its parts, and says what is wrong with its numbers.
+// A complete response replaces its parts and carries the marks of unsupported claims.
 function whole(turn, { data, seq }) {
   const parts = turn.steps.filter((step) => step.isGrowing && step.kind === "answer");
   const [first, ...rest] = parts;
@@ -79,15 +79,15 @@ function asked(turn, { data, seq }) {
 
 const callOf = (turn, id) => id && turn.steps.findLast((step) => step.kind === "call" && step.call_id === id);
 
-// idle: somebody may speak. asking: a person has to answer. working: an answer is on its way.
+// idle: the user may write. asking: an approval is pending. working: a response is being made.
 export function stateOf({ turns }) {
   const last = turns.at(-1);
   if (!last || last.end) return "idle";
   return last.steps.some(({ approval }) => approval?.status === "pending") ? "asking" : "working";
 }
 
-// Conversations that are open here, read by position: a hint of the one stream says that there is more, and what is there
-// already is never taken twice. So neither a lost connection nor a restarted server loses or doubles anything.
+// Read an open conversation by position. A hint of the event stream says that there is more. Neither a lost connection
+// nor a restarted server loses or repeats anything.
 
 const PAUSE_MS = 60;
 const PAGE = 2000;
@@ -102,7 +102,7 @@ export function useConversation(id) {
   useEffect(() => {
     if (!id || !loads) return undefined;
     const abort = new AbortController();
-    // After `reloads` another database may be behind the server: begun anew, and shown when it is whole.
+    // After `reloads` the server may have another database: read everything again.
     if (kept.current.name !== `${id} ${loads}`) kept.current = { name: `${id} ${loads}`, known: EMPTY };
     const load = throttle(async () => {
       try {

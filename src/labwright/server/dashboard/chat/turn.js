@@ -1,8 +1,8 @@
-// One turn of a conversation: what was said, what was done about it, what was answered, and how it ended.
+// One turn of a conversation: the message, the tool calls, the response and how it ended.
 
 import { planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 import { html, useMemo, useState } from "../view.js";
-import { decorated, faultWords, markedCode, plain, withMarks } from "../ui/cited_text.js";
+import { decorated, faultText, markedCode, plain, withMarks } from "../ui/cited_text.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
@@ -12,7 +12,7 @@ import { RunLink } from "../work/run_link.js";
 
 const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress };
 
-// The same turn is the same picture: while an answer arrives only the last turn is drawn again.
+// Memoized: while a response arrives, only the last turn is drawn again.
 export function Turn({ turn, evidence }) {
   return useMemo(
     () =>
@@ -45,18 +45,18 @@ function Said({ said, time }) {
   </div>`;
 }
 
-// Mentions lead to what they are; all else is the text as it was typed.
+// Link the mentions in a message.
 function mentioned(text, mentions = []) {
   const known = new Map(mentions.map((one) => [one.mention, one]));
   return text.split(/(@[A-Za-z0-9][\w.-]*\w|@[A-Za-z0-9])/).map((part) => {
     const one = known.get(part);
     if (!one) return part;
-    const words = one.text;
+    const text = one.text;
     return one.id
-      ? html`<a class="mention" href=${ADDRESS[one.kind](one.id)} title=${words}>
+      ? html`<a class="mention" href=${ADDRESS[one.kind](one.id)} title=${text}>
         ${part}
       </a>`
-      : html`<span class="mention mention-unknown" title=${words}>
+      : html`<span class="mention mention-unknown" title=${text}>
         ${part}
       </span>`;
   });
@@ -94,7 +94,7 @@ function Step({ step, evidence }) {
 function Answer({ step, evidence }) {
   const text = useMemo(() => withMarks(step.text, step.marks), [step.text, step.marks]);
   const draw = {
-    words: (words) => decorated(words, { marks: step.marks, evidence }),
+    text: (text) => decorated(text, { marks: step.marks, evidence }),
     source: plain,
     pieces: () => markedCode(step.marks),
   };
@@ -104,19 +104,19 @@ function Answer({ step, evidence }) {
   </article>`;
 }
 
-// Each with its reason: where a finger points there is no hover, and not all of a text is drawn, such as the title of a link.
+// List the reasons: touch screens have no hover, and some text is not drawn, such as link titles.
 const Unsupported = ({ marks }) =>
   html`<details class="unsupported-note small">
     <summary>
       <${Icon} name="triangle-alert" size="14" />
-      ${marks.length === 1 ? "One claim is" : `${marks.length} claims are`} not supported by what was looked at; marked
-      above. <span class="muted">Why?</span>
+      ${marks.length === 1 ? "One claim is" : `${marks.length} claims are`} not supported by the evidence (marked above).${" "}
+      <span class="muted">Why?</span>
     </summary>
     <ul>
       ${marks.map(
         (mark) =>
           html`<li key="${mark.start} ${mark.detail}">
-            <code>${mark.text}</code> <span class="muted">${faultWords(mark)}</span>
+            <code>${mark.text}</code> <span class="muted">${faultText(mark)}</span>
           </li>`,
       )}
     </ul>
@@ -126,40 +126,37 @@ const Thinking = ({ step }) =>
   html`<details class="fold">
     <summary>
       <${Icon} name="lightbulb" size="14" />
-      <span>${step.isGrowing ? "Thinking…" : "Thought"}</span>
+      <span>${step.isGrowing ? "Thinking…" : "Thoughts"}</span>
     </summary>
     <p class="fold-text">${step.text}</p>
   </details>`;
 
 function End({ end }) {
   if (!end || end.why === "done")
-    return end?.cut
-      ? html`<p class="notice-line">The answer was cut off at the longest that the model may give.</p>`
-      : null;
+    return end?.cut ? html`<p class="notice-line">The response was cut off at the model's length limit.</p>` : null;
   if (end.wild_id)
     return html`<div class="notice-line">
       <${Icon} name="compass" size="14" />
       <span>
-        The loop <a href=${wildAddress(end.wild_id)}>${end.wild_id}</a> goes on by itself. What you say here steers
-        it.
+        The loop <a href=${wildAddress(end.wild_id)}>${end.wild_id}</a> continues by itself. Your messages here steer it.
       </span>
     </div>`;
   if (end.why === "waiting")
     return html`<div class="notice-line">
       <${Icon} name="hourglass" size="14" />
-      <span>It waits for ${waitedFor(end.wait_for)} and goes on by itself then. No model is asked meanwhile.</span>
+      <span>Waiting for ${waitedFor(end.wait_for)}, then it continues. No model is called meanwhile.</span>
     </div>`;
   if (end.why === "stopped")
     return html`<div class="notice-line">
       <${Icon} name="circle-slash" size="14" />
-      <span>Stopped by ${end.by ?? "somebody"}. Runs that it started go on.</span>
+      <span>Stopped by ${end.by ?? "a user"}. Its runs continue.</span>
     </div>`;
   if (end.why === "rounds")
     return html`<div class="notice-line">
       <${Icon} name="triangle-alert" size="14" />
-      <span>It used all ${end.rounds} rounds of one turn. Say “go on” to let it.</span>
+      <span>The turn reached its limit of ${end.rounds} rounds. Send “continue” to go on.</span>
     </div>`;
-  const { message = "It could not go on.", hint = "" } = end.error ?? {};
+  const { message = "The assistant could not continue.", hint = "" } = end.error ?? {};
   return html`<div class="notice-line notice-bad" role="alert">
     <${Icon} name="octagon-alert" size="14" />
     <span>
@@ -178,7 +175,7 @@ function waitedFor(wait) {
   );
 }
 
-// A tool that was called, folded to one line: what it was asked, and what it answered.
+// A tool call, folded to one line: its arguments and its result.
 
 const SHORT = 70;
 
@@ -199,12 +196,12 @@ function Call({ step }) {
     ${
       open &&
       html`<div class="fold-body">
-        <h3>Asked</h3>
-        <${Code} text=${pretty(given)} language="json" label="What ${name} was asked" />
+        <h3>Arguments</h3>
+        <${Code} text=${pretty(given)} language="json" label="Arguments of ${name}" />
         ${
           result &&
-          html`<h3>Answered</h3>
-          <${Code} text=${prettyText(result.text)} language="json" label="What ${name} answered" />`
+          html`<h3>Result</h3>
+          <${Code} text=${prettyText(result.text)} language="json" label="Result of ${name}" />`
         }
       </div>`
     }
@@ -214,8 +211,8 @@ function Call({ step }) {
 function stateOf(result, approval) {
   if (result) return result.ok ? ["check", "finished", "done"] : ["circle-x", "failed", "refused"];
   return approval?.status === "pending"
-    ? ["hourglass", "waiting", "waits for an answer"]
-    : ["loader", "running", "under way"];
+    ? ["hourglass", "waiting", "waiting for approval"]
+    : ["loader", "running", "running"];
 }
 
 const pretty = (value) => JSON.stringify(value, null, 2);
@@ -224,13 +221,13 @@ function prettyText(text) {
   try {
     return pretty(JSON.parse(text));
   } catch {
-    return text; // cut to its bounds: no longer JSON
+    return text; // cut off, so it is not valid JSON
   }
 }
 
 function brief(given) {
-  const words = Object.entries(given ?? {})
+  const text = Object.entries(given ?? {})
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" ");
-  return words.length > SHORT ? `${words.slice(0, SHORT)}…` : words;
+  return text.length > SHORT ? `${text.slice(0, SHORT)}…` : text;
 }

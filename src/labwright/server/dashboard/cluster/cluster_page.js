@@ -1,8 +1,8 @@
-// What there is to run on: cards, cores, Slurm; who waits, and why.
+// The cluster: GPUs, cores, Slurm, and the queue.
 
 import { GpuTraces } from "./gpu_traces.js";
 import { post } from "../data/api.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { runAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
@@ -12,17 +12,21 @@ import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Meter } from "../ui/meter.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 import { Gpus } from "../work/gpus.js";
 import { RunLines } from "../work/run_link.js";
 
-const LOOK_MS = 3000;
-const TYPES = { local_gpu: "GPUs of this machine", slurm: "Slurm", cpu_only: "No GPU" };
-const runs = { wakes: wakesOn("run.status", "run.created") };
+const REFRESH_MS = 3000;
+const TYPES = { local_gpu: "Local GPUs", slurm: "Slurm", cpu_only: "No GPU" };
+const runs = { refreshOn: eventTypes("run.status", "run.created") };
 
 export default function ClusterPage() {
   useTitle("Cluster");
-  const { data, problem, refresh } = useFetched("cluster", {}, { wakes: wakesOn("cluster."), every: LOOK_MS });
+  const { data, problem, refresh } = useFetched(
+    "cluster",
+    {},
+    { refreshOn: eventTypes("cluster."), every: REFRESH_MS },
+  );
   const queue = useFetched("runs", { status: "queued,waiting,launching", limit: 200, sort: "-priority" }, runs);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
@@ -52,13 +56,13 @@ export default function ClusterPage() {
       <h2>Queue</h2>
       ${
         queue.data?.length
-          ? html`<p class="muted small">Higher priority first, then who came first; sweeps take turns.</p>
+          ? html`<p class="muted small">Higher priority first, then first come, first served. Sweeps take turns.</p>
           <${RunLines} runs=${queue.data} reasons />`
-          : html`<p class="muted">Nothing waits. What is started begins at once.</p>`
+          : html`<p class="muted">The queue is empty. New runs start immediately.</p>`
       }
     </section>
     <details class="evidence">
-      <summary>What was looked at</summary>
+      <summary>Detection details</summary>
       <table class="pairs">
         <tbody>
           ${cluster.evidence.map(
@@ -92,15 +96,15 @@ function Facts({ cluster }) {
   const { recommended } = cluster;
   const facts = [
     ["Type", TYPES[cluster.type]],
-    ["How known", cluster.source === "manual" ? "set by hand" : "detected"],
+    ["Source", cluster.source === "manual" ? "configured manually" : "detected"],
     ["Host", cluster.head_node],
     cluster.type === "slurm" && ["Nodes", cluster.node_count],
     ["Cores", cluster.cpu_count],
     ["Memory", bytes(cluster.memory_total_mb * 1024 * 1024)],
     ["GPUs", cluster.gpu_count],
-    ["At a time", `${recommended.max_parallel}${cluster.parallel_by_hand ? ", by hand" : ""}`],
+    ["Max parallel runs", `${recommended.max_parallel}${cluster.parallel_by_hand ? " (manual)" : ""}`],
     ["gpuwrap", recommended.gpuwrap.replaceAll("_", " ")],
-    ["Other people here", cluster.shared_machine ? "yes" : "no"],
+    ["Other users", cluster.shared_machine ? "yes" : "no"],
   ].filter(Boolean);
   return html`<dl class="facts">
     ${facts.map(
@@ -111,7 +115,7 @@ function Facts({ cluster }) {
         </div>`,
     )}
     <div>
-      <dt>Looked</dt>
+      <dt>Last detected</dt>
       <dd>
         <${Ago} time=${cluster.last_detected_at} />
       </dd>
@@ -120,45 +124,36 @@ function Facts({ cluster }) {
 }
 
 function Verbs({ cluster, refresh }) {
-  const [busy, setBusy] = useState(false);
-  const [byHand, setByHand] = useState(false);
-  const act = async (path, body, words) => {
-    setBusy(true);
-    try {
-      await post(path, body);
-      say(words);
-      setByHand(false);
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
+  const [busy, run] = useVerb({ refresh });
+  const [isOpen, setOpen] = useState(false);
+  const act = async (path, body, done) => {
+    if (await run(() => post(path, body), { done })) setOpen(false);
   };
   if (!mayWrite()) return null;
-  return html`<div class="verbs" role="group" aria-label="What to do with the cluster">
-    <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Looked again.")}>
+  return html`<div class="verbs" role="group" aria-label="Cluster actions">
+    <button disabled=${busy} onClick=${() => act("cluster/detect", {}, "Detected again.")}>
       <${Icon} name="rotate-cw" size="14" />
       Detect
     </button>
     ${
       isPerson() &&
-      html`<button aria-expanded=${String(byHand)} onClick=${() => setByHand(!byHand)}>
+      html`<button aria-expanded=${String(isOpen)} onClick=${() => setOpen(!isOpen)}>
         <${Icon} name="pencil" size="14" />
-        Set by hand
+        Configure manually
       </button>`
     }
   </div>
   ${
-    byHand &&
-    html`<${ByHand}
+    isOpen &&
+    html`<${ManualForm}
       cluster=${cluster}
       busy=${busy}
-      onSave=${(body) => act("cluster", body, "Set, until the next detect.")}
+      onSave=${(body) => act("cluster", body, "Saved until the next detection.")}
     />`
   }`;
 }
 
-function ByHand({ cluster, busy, onSave }) {
+function ManualForm({ cluster, busy, onSave }) {
   const [draft, setDraft] = useState({
     type: cluster.type,
     max_parallel: cluster.parallel_by_hand,
@@ -168,7 +163,7 @@ function ByHand({ cluster, busy, onSave }) {
     event.preventDefault();
     onSave(draft);
   };
-  return html`<form class="card by-hand" onSubmit=${submit} aria-label="Set by hand">
+  return html`<form class="card by-hand" onSubmit=${submit} aria-label="Configure manually">
     <label class="field">
       Type
       <select onChange=${(event) => setDraft({ ...draft, type: event.currentTarget.value })}>
@@ -181,12 +176,12 @@ function ByHand({ cluster, busy, onSave }) {
       </select>
     </label>
     <label class="field">
-      Runs at a time
+      Max parallel runs
       <input
         type="number"
         min="1"
         max="100000"
-        placeholder=${cluster.parallel_by_hand ? "as advised" : cluster.recommended.max_parallel}
+        placeholder=${cluster.parallel_by_hand ? "recommended" : cluster.recommended.max_parallel}
         value=${draft.max_parallel ?? ""}
         onInput=${(event) => setDraft({ ...draft, max_parallel: Number(event.currentTarget.value) || null })}
       />
@@ -197,19 +192,19 @@ function ByHand({ cluster, busy, onSave }) {
         checked=${draft.shared_machine}
         onChange=${(event) => setDraft({ ...draft, shared_machine: event.currentTarget.checked })}
       />${" "}
-      Other people use this machine
+      Other users on this machine
     </label>
     <button class="primary" disabled=${busy}>
-      Set
+      Save
     </button>
   </form>`;
 }
 
-// Figures stand on the right, and so do the names above them.
-const heads = (words, figures, more = []) =>
-  [...words, ...figures, ...more].map(
+// Table heads; numeric columns are right-aligned.
+const heads = (texts, numbers, more = []) =>
+  [...texts, ...numbers, ...more].map(
     (name) =>
-      html`<th key=${name} scope="col" class=${figures.includes(name) ? "num" : ""}>
+      html`<th key=${name} scope="col" class=${numbers.includes(name) ? "num" : ""}>
         ${name}
       </th>`,
   );
@@ -220,7 +215,7 @@ const Partitions = ({ partitions }) =>
     <div class="wide" tabindex="0" role="region" aria-label="Partitions">
       <table class="grid-table">
         <thead>
-          <tr>${heads(["Name", "State"], ["Time limit", "Nodes", "Not well", "Cores", "GPUs"])}</tr>
+          <tr>${heads(["Name", "State"], ["Time limit", "Nodes", "Unhealthy", "Cores", "GPUs"])}</tr>
         </thead>
         <tbody>
           ${partitions.map(
@@ -245,7 +240,7 @@ const Partitions = ({ partitions }) =>
 
 const NODES_AT_ONCE = 50;
 
-// The unwell first, then by name; what of ours is on each.
+// Nodes, unhealthy ones first, with the project's runs on them.
 function Nodes({ nodes }) {
   const { data: active } = useFetched("runs", { status: "running,waiting", limit: 1000 }, runs);
   const [all, setAll] = useState(false);
@@ -258,11 +253,7 @@ function Nodes({ nodes }) {
       <table class="grid-table">
         <thead>
           <tr>
-            ${heads(
-              ["Name", "State", "Partitions"],
-              ["Cores in use", "GPUs in use", "Memory"],
-              ["Runs of this project"],
-            )}
+            ${heads(["Name", "State", "Partitions"], ["Cores used", "GPUs used", "Memory"], ["Project runs"])}
           </tr>
         </thead>
         <tbody>
@@ -301,10 +292,10 @@ function NodeRow({ node, runs }) {
     </td>
     <td>${node.partitions.join(", ")}</td>
     <td class="num">
-      <${InUse} used=${node.cpus_allocated} all=${node.cpus} label="Cores of ${node.name} in use" />
+      <${InUse} used=${node.cpus_allocated} all=${node.cpus} label="Cores used on ${node.name}" />
     </td>
     <td class="num">
-      <${InUse} used=${node.gpus_allocated} all=${node.gpus} label="GPUs of ${node.name} in use" />
+      <${InUse} used=${node.gpus_allocated} all=${node.gpus} label="GPUs used on ${node.name}" />
     </td>
     <td class="num">${bytes(node.memory_mb * 1024 * 1024)}</td>
     <td>
@@ -319,7 +310,7 @@ function NodeRow({ node, runs }) {
   </tr>`;
 }
 
-// Of what there is none, and of what Slurm does not tell, there is only the number.
+// Without a total, or if Slurm does not report the use, show only the number.
 function InUse({ used, all, label }) {
   if (!all || used === null) return all;
   return html`<span class="node-use">

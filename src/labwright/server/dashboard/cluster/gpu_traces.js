@@ -1,4 +1,4 @@
-// How busy and how full each card was over the last hours, and who held it: what the server noted, on one axis of time.
+// Utilization, memory and holder of each GPU over the last hours.
 
 import { useFetched } from "../data/fetched.js";
 import { recall, remember } from "../data/storage.js";
@@ -15,10 +15,10 @@ export function GpuTraces({ gpus }) {
   const [hours, setHours] = useState(recall("gpu-hours", 3));
   const { data, problem, refresh } = useFetched("cluster/history", { hours, max_points: POINTS }, { every: 15_000 });
   const choose = (value) => (remember("gpu-hours", value), setHours(value));
-  return html`<section class="stack" aria-label="GPUs over time">
+  return html`<section class="stack" aria-label="GPU history">
     <div class="section-head">
-      <h2>Over time</h2>
-      <div class="segments" role="group" aria-label="How far back">
+      <h2>History</h2>
+      <div class="segments" role="group" aria-label="Time range">
         ${Object.entries(SPANS).map(
           ([value, label]) =>
             html`<button key=${value} aria-pressed=${String(Number(value) === hours)} onClick=${() => choose(Number(value))}>
@@ -27,9 +27,9 @@ export function GpuTraces({ gpus }) {
         )}
       </div>
       <span class="trace-keys small">
-        <span class="key-busy">busy</span>
+        <span class="key-busy">utilization</span>
         <span class="key-memory">memory</span>
-        <span class="key-held">held by a run</span>
+        <span class="key-held">used by a run</span>
       </span>
     </div>
     ${problem && !data ? html`<${Problem} error=${problem} retry=${refresh} />` : data && html`<${Traces} gpus=${gpus} history=${data} />`}
@@ -37,7 +37,7 @@ export function GpuTraces({ gpus }) {
 }
 
 function Traces({ gpus, history }) {
-  const [pointed, setPointed] = useState(null); // a moment, the same in every card
+  const [pointed, setPointed] = useState(null); // the pointed time, shared by all GPUs
   const until = useMemo(() => Date.now() / 1000, [history]);
   const span = {
     from: until - history.hours * 3600,
@@ -70,7 +70,7 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
   if (!drawn)
     return html`<figure class="gpu-trace">
       <figcaption>
-        <strong>GPU ${gpu.index}</strong> <span class="muted">Nothing noted yet.</span>
+        <strong>GPU ${gpu.index}</strong> <span class="muted">No samples yet.</span>
       </figcaption>
     </figure>`;
   const at = pointed === null ? trace.times.length - 1 : nearest(trace.times, pointed);
@@ -78,13 +78,13 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
     const box = event.currentTarget.getBoundingClientRect();
     onPoint(span.from + ((event.clientX - box.left) / box.width) * (span.until - span.from));
   };
-  const noted = duration(trace.times.at(-1) - trace.times[0]);
+  const recorded = duration(trace.times.at(-1) - trace.times[0]);
   return html`<figure class="gpu-trace">
     <figcaption>
       <strong>GPU ${gpu.index}</strong>
       <span class="num muted">
         ${pointed === null ? "" : `${clock.format(trace.times[at] * 1000)} · `}
-        ${Math.round(trace.utilization[at])} % busy, ${cardMemory(trace.memory_used_mb[at])}
+        ${Math.round(trace.utilization[at])} % utilization, ${cardMemory(trace.memory_used_mb[at])}
         ${
           trace.run_ids[at] &&
           html`${" "}
@@ -97,7 +97,7 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
       viewBox="0 0 ${WIDTH} ${HEIGHT}"
       preserveAspectRatio="none"
       role="img"
-      aria-label="GPU ${gpu.index}: busy, memory and holder over ${noted}"
+      aria-label="GPU ${gpu.index}: utilization, memory and runs over ${recorded}"
       onPointerMove=${point}
       onPointerLeave=${() => onPoint(null)}
     >
@@ -114,7 +114,7 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
   </figure>`;
 }
 
-// Lines break where nobody looked for a while: the server was down.
+// Lines break where samples are missing, for example while the server was down.
 function draw(trace, gpu, { from, until, gap }) {
   const x = trace.times.map((time) => Number((((time - from) / (until - from)) * WIDTH).toFixed(1)));
   const breaks = trace.times.map((time, at) => at === 0 || time - trace.times[at - 1] > gap);

@@ -1,6 +1,6 @@
-// Several runs side by side: curves, numbers, one number against another.
+// Compare several runs: curves, a table, a scatter plot.
 
-import { ChartControls, look } from "../charts/chart_look.js";
+import { ChartControls, chartOptions } from "../charts/chart_options.js";
 import { colorAt } from "../charts/plot.js";
 import { CompareChart } from "./curves.js";
 import { Scatter } from "./scatter.js";
@@ -15,7 +15,7 @@ import { html, signal, useEffect, useMemo, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
-import { sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
 import { metricsOf, nameOf, valueOf, withoutSeed } from "../work/run_columns.js";
 import { Status } from "../work/status.js";
 
@@ -36,21 +36,21 @@ export default function ComparePage() {
   return html`<${Compared} runs=${runs} />`;
 }
 
-// And those of them that the server does not know, and why others could not be had.
+// Return the runs, the ids that do not exist, and the first other error.
 function useRuns(ids) {
   const [failures, setFailures] = useState([]);
-  const connections = resync.value; // those that could not be had while the server was gone are asked for again
+  const connections = resync.value; // load missing runs again after a reconnect
   useEffect(() => {
     const abort = new AbortController();
     const missing = ids.filter((id) => !knownRun(id));
-    const look = (id) =>
+    const load = (id) =>
       loadRun(id, abort.signal).then(
         () => null,
         (error) => ({ id, error }),
       );
-    Promise.all(missing.map(look)).then((answers) => {
+    Promise.all(missing.map(load)).then((answers) => {
       const failed = answers.filter((answer) => answer && !isAborted(answer.error));
-      failed.forEach(({ error }) => error.status && sayError(error));
+      failed.forEach(({ error }) => error.status && showError(error));
       setFailures(failed);
     });
     const stops = ids.map(watchRun);
@@ -68,9 +68,9 @@ function useRuns(ids) {
 }
 
 const AllGone = () =>
-  html`<${Message} icon="git-compare" title="None of these runs is there any more">
+  html`<${Message} icon="git-compare" title="These runs no longer exist">
     <p class="muted">
-      They were deleted, or the address is another project's. Choose others in the <a href="#/runs">table of runs</a>.
+      They were deleted or belong to another project. Choose others in the <a href="#/runs">runs table</a>.
     </p>
   </${Message}>`;
 
@@ -86,9 +86,9 @@ function Nothing() {
     </header>
     <${Message} icon="git-compare" title="Choose runs to compare">
       <p class="muted">
-        Tick them in the <a href="#/runs">table of runs</a> (<kbd>x</kbd> ticks the row), then press Compare.
+        Select them in the <a href="#/runs">runs table</a> (<kbd>x</kbd> selects a row), then click Compare.
       </p>
-      ${data?.length > 1 && html`<button onClick=${offer}>Compare the last ${data.length} that finished</button>`}
+      ${data?.length > 1 && html`<button onClick=${offer}>Compare the last ${data.length} finished runs</button>`}
     </${Message}>
   </div>`;
 }
@@ -137,18 +137,18 @@ function Compared({ runs }) {
               <a href=${runAddress(run.id)} title=${run.name}>
                 ${run.name}
               </a>
-              <button class="bare" aria-label="Leave out ${run.name}" onClick=${() => without(run.id)}>
+              <button class="bare" aria-label="Remove ${run.name}" onClick=${() => without(run.id)}>
                 <${Icon} name="x" size="12" />
               </button>
             </li>`,
         )}
       </ul>
     </header>
-    <${Tabs} tabs=${tabs} label="Ways to compare" />
+    <${Tabs} tabs=${tabs} label="Comparison" />
   </div>`;
 }
 
-// Runs that differ only in their seed share a colour while they are drawn as one band.
+// Runs that differ only in their seed share a color while they are drawn as one band.
 function colorsOf(runs) {
   const groups = new Map();
   return new Map(
@@ -162,15 +162,15 @@ function colorsOf(runs) {
 }
 
 function Curves({ runs, metrics, colors }) {
-  const zoom = useMemo(() => signal(null), [look.value.by]);
-  const [words, setWords] = useState("");
+  const zoom = useMemo(() => signal(null), [chartOptions.value.by]);
+  const [query, setQueryText] = useState("");
   const [limit, setLimit] = useState(AT_ONCE);
-  const found = metrics.filter((key) => key.toLowerCase().includes(words.toLowerCase()));
+  const found = metrics.filter((key) => key.toLowerCase().includes(query.toLowerCase()));
   const setMean = (on) => {
     mean.value = on;
     remember("mean", on);
   };
-  if (!metrics.length) return html`<${Message} icon="git-compare" title="None of these runs has logged a metric" />`;
+  if (!metrics.length) return html`<${Message} icon="git-compare" title="These runs have no metrics" />`;
   return html`<section aria-label="Curves">
     <header class="section-head">
       ${
@@ -180,7 +180,7 @@ function Curves({ runs, metrics, colors }) {
           class="small-input"
           placeholder="Filter metrics"
           aria-label="Filter metrics"
-          onInput=${(event) => setWords(event.currentTarget.value)}
+          onInput=${(event) => setQueryText(event.currentTarget.value)}
         />`
       }
       <${ChartControls} zoom=${zoom}>
@@ -214,7 +214,7 @@ function Differences({ runs, params, metrics, colors }) {
   return html`<section class="stack" aria-label="Table">
     <label>
       <input type="checkbox" checked=${onlyDifferent} onChange=${(event) => setOnly(event.currentTarget.checked)} />${" "}
-      Only what differs
+      Only differences
     </label>
     <div class="wide" tabindex="0" role="region" aria-label="Parameters and results">
       <table class="grid-table">

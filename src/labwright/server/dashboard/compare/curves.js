@@ -1,9 +1,9 @@
-// One metric of all compared runs. Fetched when it comes into view, and again when one of the runs has logged more.
+// One metric of all compared runs. Fetched when it becomes visible, and again when a run logs more.
 
-import { ChartNote, look, NO_EPOCHS, placeText } from "../charts/chart_look.js";
+import { ChartNote, chartOptions, NO_EPOCHS, positionText } from "../charts/chart_options.js";
 import { Plot, TALL } from "../charts/plot.js";
 import { savePicture } from "../charts/plot_picture.js";
-import { isDrawable, notDrawn, smoothed } from "../charts/series.js";
+import { isDrawable, undrawnCounts, smoothed } from "../charts/series.js";
 import { get, isAborted } from "../data/api.js";
 import { onHint, resync } from "../data/store.js";
 import { throttle } from "../data/throttle.js";
@@ -23,12 +23,12 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
   const [isBig, setBig] = useState(false);
   useKeys({ ...(isBig && { Escape: () => setBig(false) }) });
   const isSeen = useSeen(box);
-  const { by } = look.value;
+  const { by } = chartOptions.value;
   const having = runs.filter((run) => run.summary[metric]).map(({ id }) => id);
   const found = useCompared(metric, isSeen ? having : [], by, mean);
   const data = useMemo(
-    () => found && columnsOfRuns(found, { ...look.value, mean }, colors),
-    [found, look.value, mean, colors],
+    () => found && columnsOfRuns(found, { ...chartOptions.value, mean }, colors),
+    [found, chartOptions.value, mean, colors],
   );
   const isReady = data && found.by === by && data.lines.length > 0;
   return html`<figure
@@ -54,7 +54,7 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
           </button>
           <button
             class="bare"
-            aria-label="Download a picture of ${metric}"
+            aria-label="Download image of ${metric}"
             onClick=${() =>
               savePicture(
                 plot.current,
@@ -75,8 +75,8 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
         lines=${data.lines}
         bands=${data.bands}
         axis=${by}
-        logX=${look.value.logX}
-        logY=${look.value.log}
+        logX=${chartOptions.value.logX}
+        logY=${chartOptions.value.log}
         zoom=${zoom}
         sync="compare"
         height=${isBig ? TALL : undefined}
@@ -91,7 +91,7 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
   </figure>`;
 }
 
-// By reason, over all runs.
+// Count rejected values of all runs by reason.
 function refusedOf(runs, metric) {
   const counts = new Map();
   for (const { key, why, count } of runs.flatMap((run) => run.refused?.first ?? []))
@@ -99,7 +99,7 @@ function refusedOf(runs, metric) {
   return [...counts].map(([why, count]) => ({ why, count }));
 }
 
-// What each curve has at the pointer, the largest first.
+// The values of all curves at the pointer, largest first.
 function Reading({ data, hover, by }) {
   const [xs, ...columns] = data.columns;
   const values = data.lines
@@ -107,7 +107,7 @@ function Reading({ data, hover, by }) {
     .filter(({ silent, value }) => !silent && value !== null);
   values.sort((a, b) => b.value - a.value);
   return html`<div class="reading">
-    <span class="muted num">${placeText(by, xs[hover])}</span>
+    <span class="muted num">${positionText(by, xs[hover])}</span>
     ${values.slice(0, 8).map(
       ({ name, color, value }) =>
         html`<span class="reading-line">
@@ -119,7 +119,7 @@ function Reading({ data, hover, by }) {
   </div>`;
 }
 
-// Runs log at different steps: the last value before the pointer stands for a run that has none at it.
+// Return the value at a position, or the last one before it: runs log at different steps.
 function near(column, at) {
   for (let index = at; index >= 0 && index > at - 200; index -= 1)
     if (column[index] !== null && column[index] !== undefined) return column[index];
@@ -170,14 +170,14 @@ function useCompared(metric, ids, by, mean) {
   return found;
 }
 
-// One metric of several runs made ready to draw: one x for all, a column a curve, a band a group of seeds.
+// Prepare one metric of several runs for drawing: a shared x, one column per curve, one band per group of seeds.
 
 const AXES = { step: "steps", time: "times", epoch: "epochs" };
 
 const drawable = (values, log) =>
   values.map(toNumber).map((value) => (isDrawable(value) && (!log || value > 0) ? value : null));
 
-// `colors` by run id. With `mean` a group of several seeds is one curve with its band; single runs stay curves.
+// `colors` by run id. With `mean`, several seeds become one curve with a band.
 function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors) {
   const axis = AXES[by];
   const tables = [];
@@ -225,23 +225,23 @@ function columnsOfRuns(found, { by, smoothing, log, logX, mean }, colors) {
     columns: joined(tables),
     lines,
     bands,
-    ...notDrawn(
+    ...undrawnCounts(
       found.runs.flatMap(({ values }) => values.map(toNumber)),
       log,
     ),
   };
 }
 
-// What tells a group from the others.
+// The parameters in which a group differs from the others.
 function differences({ params }, groups) {
   const differs = (name) => new Set(groups.map((group) => JSON.stringify(group.params[name]))).size > 1;
-  const words = Object.keys(params)
+  const parts = Object.keys(params)
     .filter(differs)
     .map((name) => `${name}=${text(params[name])}`);
-  return words.length ? `: ${words.join(" ")}` : "";
+  return parts.length ? `: ${parts.join(" ")}` : "";
 }
 
-// Runs of one script mostly log at the same steps: then there is nothing to bring together.
+// Join the tables. Runs of one script mostly log at the same steps and need no join.
 function joined(tables) {
   if (!tables.length) return [[], []];
   const [x] = tables[0];

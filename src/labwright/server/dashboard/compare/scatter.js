@@ -1,4 +1,4 @@
-// One number of each run against another.
+// A scatter plot of two columns.
 
 import { runAddress } from "../data/router.js";
 import { recall, remember } from "../data/storage.js";
@@ -22,15 +22,15 @@ export function Scatter({ runs, columns, colors }) {
   const differs = (column) => new Set(runs.map((run) => valueAt(run, column)).filter(Number.isFinite)).size > 1;
   const x = numeric.includes(axes.x) ? axes.x : (given.find(differs) ?? given[0] ?? numeric[0]);
   const y = numeric.includes(axes.y) ? axes.y : (numeric.find((column) => column.startsWith("m:")) ?? numeric.at(-1));
-  if (!numeric.length) return html`<p class="muted">These runs have no numbers in common.</p>`;
+  if (!numeric.length) return html`<p class="muted">These runs have no numeric columns.</p>`;
   const points = runs
     .map((run) => ({ run, x: valueAt(run, x), y: valueAt(run, y) }))
     .filter((point) => Number.isFinite(point.x) && Number.isFinite(point.y));
   const picker = (name, value) =>
     html`<label>
-      ${name === "x" ? "Across" : "Up"}${" "}
+      ${name === "x" ? "X axis" : "Y axis"}${" "}
       <select
-        aria-label=${name === "x" ? "Across" : "Up"}
+        aria-label=${name === "x" ? "X axis" : "Y axis"}
         onChange=${(event) => choose({ [name]: event.currentTarget.value })}
       >
         ${numeric.map(
@@ -62,7 +62,7 @@ export function Scatter({ runs, columns, colors }) {
           checked=${axes.logX}
           onChange=${(event) => choose({ logX: event.currentTarget.checked })}
         />${" "}
-        Log across
+        Log x
       </label>
       ${picker("y", y)}
       <label>
@@ -71,7 +71,7 @@ export function Scatter({ runs, columns, colors }) {
           checked=${axes.logY}
           onChange=${(event) => choose({ logY: event.currentTarget.checked })}
         />${" "}
-        Log up
+        Log y
       </label>
     </div>
     <svg
@@ -124,16 +124,16 @@ export function Scatter({ runs, columns, colors }) {
   </section>`;
 }
 
-// As wide as there is room, so that letters keep their size on a phone.
+// Use the available width, so that the text keeps its size on a phone.
 function useWidth() {
   const box = useRef(null);
   const [width, setWidth] = useState(WIDEST);
   useLayoutEffect(() => {
     if (!box.current) return undefined;
-    const look = () => setWidth(Math.min(WIDEST, box.current.clientWidth));
-    const watcher = new ResizeObserver(look);
+    const measure = () => setWidth(Math.min(WIDEST, box.current.clientWidth));
+    const watcher = new ResizeObserver(measure);
     watcher.observe(box.current);
-    look();
+    measure();
     return () => watcher.disconnect();
   }, []);
   return [box, width];
@@ -144,7 +144,7 @@ const valueAt = (run, column) => {
   return value === undefined || value === null || typeof value === "boolean" ? NaN : toNumber(value);
 };
 
-// Where a value goes between two places, and which values to write at the axis.
+// Return a function from values to positions, and the ticks.
 function scale(values, from, to, log) {
   const usable = log ? values.filter((value) => value > 0) : values;
   let low = Math.min(...usable);

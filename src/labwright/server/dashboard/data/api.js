@@ -1,6 +1,6 @@
-// Calls to the server. Addresses are relative to the page, so a tunnel to another port works.
+// Calls to the server. URLs are relative to the page, so that a tunnel to another port works.
 
-import { dropToken, token } from "./session.js";
+import { clearToken, token } from "./session.js";
 
 export class ApiError extends Error {
   constructor(status, code, message, hint = "") {
@@ -21,7 +21,7 @@ async function call(method, path, { query = {}, body, abort, key, firstBytes } =
       if (item !== undefined && item !== null && item !== "") url.searchParams.append(name, item);
     }
   }
-  const used = ourToken();
+  const used = requireToken();
   const headers = { "X-Auth-Token": used };
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
@@ -33,11 +33,11 @@ async function call(method, path, { query = {}, body, abort, key, firstBytes } =
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   if (response.ok) return response;
-  throw await refusal(response, used);
+  throw await errorFrom(response, used);
 }
 
-// Nothing is asked without one: a page may still want something in the moment that its reader signs out.
-export function ourToken() {
+// Throw if there is no token: a page may still make a request while the user signs out.
+export function requireToken() {
   if (!token.value) throw new ApiError(401, "signed_out", "You are signed out.");
   return token.value;
 }
@@ -47,56 +47,54 @@ async function reach(url, options) {
     return await fetch(url, options);
   } catch (error) {
     if (isAborted(error)) throw error;
-    throw new ApiError(0, "gone", "The server does not answer.", "Start it again with `labwright up`.");
+    throw new ApiError(0, "gone", "The server does not respond.", "Start it with `labwright up`.");
   }
 }
 
-export async function refusal(response, used) {
+export async function errorFrom(response, used) {
   if (response.status === 401) tokenRefused(used);
   const { error } = await response.json().catch(() => ({}));
   return new ApiError(
     response.status,
     error?.code,
-    error?.message ?? `The server answered ${response.status}.`,
+    error?.message ?? `The server returned status ${response.status}.`,
     error?.hint,
   );
 }
 
-// A late answer to an old token must not throw out somebody who has signed in again.
+// A late response to an old token must not sign out a user who has signed in again.
 function tokenRefused(used) {
-  if (used === token.value) dropToken("The token was not accepted: it is wrong, or it has expired.");
+  if (used === token.value) clearToken("The token is invalid or has expired.");
 }
 
 export const get = async (path, query, abort) => (await call("GET", path, { query, abort })).json();
 export const post = async (path, body, key) => (await call("POST", path, { body, key })).json();
-// For a verb whose answer is a stream that is read elsewhere: done once the server has taken it.
+// For calls whose response is a stream that is read elsewhere: resolve once the server has accepted it.
 export const send = async (path, body, key) => (await call("POST", path, { body, key })).body.cancel();
-// The same key twice is done once. crypto.randomUUID would do, but plain http to another machine has none.
+// An Idempotency-Key. crypto.randomUUID is missing on plain HTTP to another machine.
 export const newKey = () =>
   [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 export const patch = async (path, body) => (await call("PATCH", path, { body })).json();
 export const put = async (path, body) => {
   const response = await call("PUT", path, { body });
-  return response.status === 204 ? null : response.json(); // a secret that was taken is answered with nothing
+  return response.status === 204 ? null : response.json(); // storing a secret returns nothing
 };
 export const remove = (path) => call("DELETE", path);
 export const getBlob = async (path, query, abort) => (await call("GET", path, { query, abort })).blob();
-export const getBeginning = async (path, firstBytes, abort) => (await call("GET", path, { firstBytes, abort })).blob();
+export const getFirstBytes = async (path, firstBytes, abort) => (await call("GET", path, { firstBytes, abort })).blob();
 
 export async function getPage(path, query, abort) {
   const response = await call("GET", path, { query, abort });
   return { items: await response.json(), next: response.headers.get("X-Next-Cursor") };
 }
 
-// What is wrong with a token, before it is taken as ours; "" if nothing is.
-export async function whatIsWrongWith(text) {
-  if (!/^[\x21-\x7e]+$/.test(text)) return "That does not look like a token.";
+// Return what is wrong with a token, or "" if the server accepts it.
+export async function tokenProblem(text) {
+  if (!/^[\x21-\x7e]+$/.test(text)) return "This is not a token.";
   try {
     const response = await reach(address("whoami"), { headers: { "X-Auth-Token": text } });
     if (response.ok) return "";
-    return response.status === 401
-      ? "That token is not this server's, or it has expired."
-      : (await refusal(response)).message;
+    return response.status === 401 ? "This token is invalid or has expired." : (await errorFrom(response)).message;
   } catch (error) {
     return `${error.message} ${error.hint ?? ""}`;
   }
@@ -104,8 +102,7 @@ export async function whatIsWrongWith(text) {
 
 export const runPath = (id, rest = "") => `runs/${encodeURIComponent(id)}${rest}`;
 
-// Files for the person: what the server sent with the token, or what was drawn here.
-
+// Save a blob as a file in the browser's download folder.
 export function saveBlob(blob, name) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -1,5 +1,4 @@
-// What a page shows beside runs: fetched once, kept while the page is away, fetched again when an event tells that it may
-// have changed.
+// Server data for pages: fetched once, cached while the page is closed, fetched again when an event may have changed it.
 
 import { get, getPage, isAborted } from "./api.js";
 import { onEvent, reloads, resync } from "./store.js";
@@ -8,7 +7,7 @@ import { useEffect, useMemo, useState } from "../view.js";
 
 const PAUSE_MS = 700;
 const KEPT = 60;
-const kept = new Map(); // address → what it last answered, so that coming back to a page shows it at once
+const kept = new Map(); // path and query → last response, so that returning to a page shows it at once
 
 function keep(name, data) {
   kept.delete(name);
@@ -16,9 +15,9 @@ function keep(name, data) {
   if (kept.size > KEPT) kept.delete(kept.keys().next().value);
 }
 
-// `wakes(event)` says whether an event may have changed the answer; `every` fetches again after so many ms as well.
-// No path: nothing is fetched.
-export function useFetched(path, query = {}, { wakes = () => false, every = 0, paged = false } = {}) {
+// Return { data, problem, refresh } for a path. `refreshOn(event)` says whether an event may have changed the data;
+// `every` also refreshes every so many ms. Without a path nothing is fetched.
+export function useFetched(path, query = {}, { refreshOn = () => false, every = 0, paged = false } = {}) {
   const name = path && `${path}?${JSON.stringify(query)}`;
   const [state, setState] = useState({ name, data: kept.get(name), problem: null });
   const again = `${reloads.value} ${resync.value}`;
@@ -39,7 +38,7 @@ export function useFetched(path, query = {}, { wakes = () => false, every = 0, p
     }, PAUSE_MS);
     load();
     refresh.now = load;
-    const unsubscribe = onEvent((event) => wakes(event) && load());
+    const unsubscribe = onEvent((event) => refreshOn(event) && load());
     const timer = every ? setInterval(() => !document.hidden && load(), every) : 0;
     return () => {
       clearInterval(timer);
@@ -53,7 +52,7 @@ export function useFetched(path, query = {}, { wakes = () => false, every = 0, p
   return { data: current.data, problem: current.problem, refresh: refresh.now };
 }
 
-export const wakesOn =
+export const eventTypes =
   (...prefixes) =>
   (event) =>
     prefixes.some((prefix) => event.type.startsWith(prefix));

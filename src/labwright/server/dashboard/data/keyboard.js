@@ -1,4 +1,4 @@
-// Keys that work anywhere but in a field. A page adds its own while it is shown.
+// Keyboard shortcuts, outside of text fields. A page adds its own while it is shown.
 
 import { useLayoutEffect, useRef } from "../view.js";
 
@@ -15,7 +15,7 @@ function onKey(event) {
     if (event.key === "Escape") event.target.blur();
     return;
   }
-  if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return; // does its own thing
+  if (event.key === "Enter" && event.target.closest?.("a, button, summary")) return; // the browser activates it
   const name = prefix ? `${prefix} ${event.key}` : event.key;
   const layer = layers.findLast((keys) => name in keys.current);
   if (layer) {
@@ -36,8 +36,8 @@ export function startKeyboard(keys) {
   document.addEventListener("keydown", onKey);
 }
 
-// By reference, so that two keys in quick succession both meet what was drawn last; before the page is painted, so that
-// a key pressed at the first sight of it is heard.
+// By reference, so that quick keys always reach the newest handlers; in a layout effect, so that keys work from the
+// first paint on.
 export function useKeys(keys) {
   const layer = useRef(keys);
   layer.current = keys;
@@ -47,7 +47,7 @@ export function useKeys(keys) {
   }, []);
 }
 
-// j and k go through the links of a list.
+// Let j and k move through the links of a list.
 export function useListKeys(box) {
   const step = (by) => {
     const links = [...(box.current?.querySelectorAll("li > a") ?? [])];

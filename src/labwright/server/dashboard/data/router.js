@@ -1,4 +1,4 @@
-// Which page is shown: `#/runs/ID?q=…`. Behind the #, so that paths of the API stay at the root.
+// The current page: `#/runs/ID?q=…`. After the #, because the API owns the paths.
 
 import { takeTokenFromAddress } from "./session.js";
 import { signal } from "../view.js";
@@ -25,7 +25,7 @@ function decodePart(text) {
 
 export function startRouter() {
   addEventListener("hashchange", () => {
-    takeTokenFromAddress(); // the printed link, opened in a tab that is already here
+    takeTokenFromAddress(); // the printed link, opened in this tab
     route.value = parse(location.hash);
   });
   route.value = parse(location.hash);
@@ -46,7 +46,7 @@ export function go(hash) {
   location.hash = hash;
 }
 
-// Keep what was typed into a filter in the address without a step in the history for each letter.
+// Change the query in the address without adding a history entry.
 export function setQuery(changes) {
   const query = new URLSearchParams(route.value.query);
   for (const [name, value] of Object.entries(changes)) {

@@ -1,35 +1,34 @@
-// Runs, sweeps and plans by a few letters of their name or id: for the palette, and to mention them.
+// Find runs, sweeps and plans by part of their name or id, for the palette and for mentions.
 
 import { get, isAborted } from "./api.js";
 import { planAddress, runAddress, sweepAddress } from "./router.js";
 import { useEffect, useState } from "../view.js";
 
-const AMONG = 200;
+const LIST_LIMIT = 200;
 const PAUSE_MS = 120;
 
-// `words` null: nothing is looked for.
-export function useThings(words, atMost) {
-  const [things, setThings] = useState([]);
+// Return matching items; `query` null means no search.
+export function useSearch(query, atMost) {
+  const [items, setItems] = useState([]);
   useEffect(() => {
-    if (words === null) return setThings([]);
+    if (query === null) return setItems([]);
     const abort = new AbortController();
-    const find = () =>
-      findThings(words, atMost, abort.signal).then(setThings, (error) => !isAborted(error) && setThings([]));
+    const find = () => search(query, atMost, abort.signal).then(setItems, (error) => !isAborted(error) && setItems([]));
     const timer = setTimeout(find, PAUSE_MS);
     return () => {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [words]);
-  return things;
+  }, [query]);
+  return items;
 }
 
-async function findThings(words, atMost, abort) {
-  const has = (...texts) => texts.some((text) => text.toLowerCase().includes(words.toLowerCase()));
+async function search(query, atMost, abort) {
+  const has = (...texts) => texts.some((text) => text.toLowerCase().includes(query.toLowerCase()));
   const [runs, sweeps, plans] = await Promise.all([
-    get("runs", { q: words, archived: "all", limit: atMost }, abort),
-    get("sweeps", { limit: AMONG }, abort),
-    get("plans", { limit: AMONG }, abort),
+    get("runs", { q: query, archived: "all", limit: atMost }, abort),
+    get("sweeps", { limit: LIST_LIMIT }, abort),
+    get("plans", { limit: LIST_LIMIT }, abort),
   ]);
   return [
     ...runs.map((run) => ({

@@ -1,29 +1,29 @@
-// Who is signed in: the token, where it comes from and when it goes.
+// The session: the token, the user's scope, sign-in and sign-out.
 
 import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { effect, signal, untracked } from "../view.js";
 
 export const token = signal(recall("token", ""));
-export const scope = signal(""); // person, agent or viewer, once the server has said so
-export const project = signal(""); // the name of its folder, likewise
+export const scope = signal(""); // person, agent or viewer; empty until the server responds
+export const project = signal(""); // name of the project's folder
 export const mayWrite = () => scope.value !== "viewer";
 export const isPerson = () => scope.value === "person";
-export const whyOut = signal(""); // shown on the sign-in page
-export const signOuts = signal(recall("sign-outs", 0)); // of this browser so far: who comes after one may be somebody else
+export const signOutReason = signal(""); // shown on the sign-in page
+export const signOuts = signal(recall("sign-outs", 0)); // number of sign-outs in this browser
 
 export function signIn(text) {
   remember("token", text);
-  whyOut.value = "";
+  signOutReason.value = "";
   token.value = text;
 }
 
 export function signOut() {
   signOuts.value += 1;
   remember("sign-outs", signOuts.value);
-  dropToken("You signed out.");
+  clearToken("You signed out.");
 }
 
-// What was theirs goes with them: at once, in every tab.
+// Run `work` when the user signs out, in every tab: their data must not stay for the next user.
 export function onSignOut(work) {
   let before = signOuts.value;
   effect(() => {
@@ -33,20 +33,20 @@ export function onSignOut(work) {
   });
 }
 
-// Also for whoever did not leave: their token has expired, say.
-export function dropToken(why) {
+// Forget the token without a sign-out, for example because it has expired.
+export function clearToken(why) {
   forget("token");
-  whyOut.value = why;
+  signOutReason.value = why;
   token.value = "";
 }
 
-// Signing out or in counts for all tabs.
+// Sign-in and sign-out apply to all tabs.
 addEventListener("storage", ({ key }) => {
   if (key === keyOf("sign-outs")) takeSignOuts();
   if (key !== keyOf("token")) return;
-  forgetCopy("token"); // what this page remembers is no longer so
+  forgetCopy("token"); // the cached value is outdated
   const kept = recall("token", "");
-  whyOut.value = kept ? "" : "You signed out in another tab.";
+  signOutReason.value = kept ? "" : "You signed out in another tab.";
   token.value = kept;
 });
 
@@ -55,16 +55,15 @@ function takeSignOuts() {
   signOuts.value = recall("sign-outs", 0);
 }
 
-// The printed link is `/#token=…`, or `/#token=…&/plans/ID` where it leads to a page. The token leaves the address
-// before anything else happens, so that it is neither in the history nor in a picture of the window. Answers whether
-// there was one.
+// Sign in with the token of a printed link: `/#token=…` or `/#token=…&/plans/ID`. Remove it from the address first, so
+// that it is neither in the history nor on a screenshot. Return whether there was a token.
 export function takeTokenFromAddress() {
   const match = /^#token=([^&]*)(?:&(\/.*))?/.exec(location.hash);
   if (!match) return false;
   history.replaceState(null, "", `${location.pathname}${location.search}#${match[2] ?? "/"}`);
   const found = decoded(match[1]).trim();
   if (/^[\x21-\x7e]+$/.test(found)) signIn(found);
-  else dropToken("The link has no usable token in it."); // other characters cannot be sent in a header
+  else clearToken("The link contains no valid token."); // other characters cannot be sent in a header
   return true;
 }
 

@@ -1,4 +1,4 @@
-// What this browser remembers for this origin. A browser may forbid that; then it lasts as long as the page.
+// Values kept in localStorage. If the browser forbids it, they last as long as the page.
 
 const fallback = new Map();
 export const keyOf = (name) => `labwright.${name}`;
@@ -18,7 +18,7 @@ export function remember(name, value) {
   try {
     localStorage.setItem(keyOf(name), text);
   } catch {
-    // Not allowed or full: the copy above serves this page.
+    // Forbidden or full: the fallback serves this page.
   }
 }
 
@@ -29,6 +29,6 @@ export function forget(name) {
   try {
     localStorage.removeItem(keyOf(name));
   } catch {
-    // Nothing was kept there either.
+    // Forbidden: nothing was stored.
   }
 }

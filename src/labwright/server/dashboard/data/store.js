@@ -1,4 +1,4 @@
-// What the pages show: one signal a run, fed by the one stream. Pages are views of this and hold no copy.
+// The client's state: one signal per run, updated by the event stream. Pages read it and keep no copies.
 
 import { get, getPage, isAborted, patch, post, remove, runPath } from "./api.js";
 import { project, scope, token } from "./session.js";
@@ -6,24 +6,24 @@ import { SharedStream } from "./stream.js";
 import { throttle } from "./throttle.js";
 import { batch, effect, signal, untracked } from "../view.js";
 
-const GATHER_MS = 120; // events come in bursts: look once what they were about
-const REFETCH_MS = 1000; // and at one run at most this often
-const WAITING_MS = 3000; // and at those that wait this often
-const MANY = 8; // more runs than this are fetched as one page of the list
-const AT_MOST = 1000; // runs on such a page
-const AHEAD = 50; // newer runs that may stand before those that are looked for
+const GATHER_MS = 120; // collect bursts of events before fetching
+const REFETCH_MS = 1000; // fetch one run at most this often
+const WAITING_MS = 3000; // poll waiting runs this often
+const MANY = 8; // fetch more runs than this with one list request
+const AT_MOST = 1000; // runs in one list request
+const AHEAD = 50; // newer runs that may precede the requested ones in the list
 
-const runs = new Map(); // id → signal of the run as the server last told it
-const watched = new Map(); // id → how many components show it now
-const stale = new Set(); // changed while nobody looked
+const runs = new Map(); // id → signal with the last known run
+const watched = new Map(); // id → number of components that show it
+const stale = new Set(); // changed while not shown
 const fetchedAt = new Map();
-let wanted = new Set();
+let due = new Set();
 let created = new Set();
 let gathering = 0;
 
 export const pendingAlerts = signal([]);
-export const resync = signal(0); // grows when hints may have been missed: fetch again what hints tell of
-export const reloads = signal(0); // 0 until the stream stands; grows when any event may have been missed
+export const resync = signal(0); // increases when hints may have been missed
+export const reloads = signal(0); // 0 until connected; increases when events may have been missed
 const newRunListeners = new Set();
 const hintListeners = new Set();
 const eventListeners = new Set();
@@ -33,7 +33,7 @@ let stream = null;
 
 export const knownRun = (id) => runs.get(id);
 
-// Takes a run into the store, or finds that it does not exist: the error is the caller's to show.
+// Fetch a run into the store. The caller handles errors.
 export async function loadRun(id, abort) {
   const run = await get(runPath(id), {}, abort);
   fetchedAt.set(run.id, Date.now());
@@ -48,10 +48,10 @@ export function putRun(run) {
   return runs.get(run.id);
 }
 
-// A component that shows a run says so; only such runs are kept up to date beyond their status.
+// Keep a run up to date while a component shows it. Return a function that stops this.
 export function watchRun(id) {
   watched.set(id, (watched.get(id) ?? 0) + 1);
-  if (stale.has(id)) want(id);
+  if (stale.has(id)) requestUpdate(id);
   return () => {
     const left = watched.get(id) - 1;
     if (left) watched.set(id, left);
@@ -64,14 +64,14 @@ export function onNewRuns(listener) {
   return () => newRunListeners.delete(listener);
 }
 
-// `id` of what the hint is about: a run, or a conversation.
+// Call `listener` on hints about a run or a conversation.
 export function onHint(topic, id, listener) {
   const entry = { topic, id, listener };
   hintListeners.add(entry);
   return () => hintListeners.delete(entry);
 }
 
-// `listener` hears every event that was stored from now on.
+// Call `listener` on every new event.
 export function onEvent(listener) {
   eventListeners.add(listener);
   return () => eventListeners.delete(listener);
@@ -96,10 +96,10 @@ export async function answerAlert(alert, choice) {
 
 const TERMINAL = new Set(["finished", "failed", "stopped", "lost"]);
 export const isTerminal = (run) => TERMINAL.has(run.status);
-const WAITING = new Set(["queued", "launching", "waiting"]); // what Slurm has not begun yet is launching
+const WAITING = new Set(["queued", "launching", "waiting"]); // jobs in Slurm's queue are launching
 const waits = (id) => WAITING.has(runs.get(id)?.value.status);
 
-function take(event) {
+function onStreamEvent(event) {
   eventListeners.forEach((listener) => listener(event));
   if (event.type.startsWith("alert.")) refreshAlerts();
   if (!event.run_id) return;
@@ -112,12 +112,12 @@ function take(event) {
 function changed(event) {
   const known = runs.get(event.run_id);
   if (!known) return;
-  if (event.type === "run.status") known.value = moved(known.value, event);
-  want(event.run_id);
+  if (event.type === "run.status") known.value = withStatus(known.value, event);
+  requestUpdate(event.run_id);
 }
 
-// The event tells enough to show the new status at once; the rest of the run is fetched behind it.
-function moved(run, { data, time }) {
+// Apply a status event at once; the full run is fetched later.
+function withStatus(run, { data, time }) {
   const status = data.to;
   return {
     ...run,
@@ -135,9 +135,9 @@ function forgetRun(id) {
   if (known) known.value = { ...known.value, deleted: true };
 }
 
-function want(id) {
+function requestUpdate(id) {
   if (watched.has(id)) {
-    wanted.add(id);
+    due.add(id);
     gather();
   } else {
     stale.add(id);
@@ -149,27 +149,27 @@ function gather() {
 }
 
 async function flush() {
-  const due = [...wanted].filter((id) => Date.now() - (fetchedAt.get(id) ?? 0) >= REFETCH_MS);
+  const ready = [...due].filter((id) => Date.now() - (fetchedAt.get(id) ?? 0) >= REFETCH_MS);
   const fresh = [...created];
-  due.forEach((id) => wanted.delete(id));
+  ready.forEach((id) => due.delete(id));
   created = new Set();
-  await Promise.all([takeNew(fresh), ...due.map(refetch)]);
+  await Promise.all([addNewRuns(fresh), ...ready.map(refetch)]);
   gathering = 0;
-  if (wanted.size || created.size) gathering = setTimeout(flush, REFETCH_MS / 4);
+  if (due.size || created.size) gathering = setTimeout(flush, REFETCH_MS / 4);
 }
 
 async function refetch(id) {
   fetchedAt.set(id, Date.now());
   try {
     const run = await get(runPath(id));
-    if (!wanted.has(id)) putRun(run); // else it changed meanwhile: a newer answer is under way
+    if (!due.has(id)) putRun(run); // otherwise a newer request is pending
   } catch (error) {
-    if (error.status !== 404) stale.add(id); // the server is gone; asked again once it is back
+    if (error.status !== 404) stale.add(id); // the server is unreachable; retried on reconnect
   }
 }
 
-// Told of even if known: a verb's answer may have come before its event.
-async function takeNew(ids) {
+// Notify even about known runs: the response of a call may arrive before its event.
+async function addNewRuns(ids) {
   if (!ids.length) return;
   try {
     const unknown = ids.filter((id) => !runs.has(id));
@@ -184,36 +184,36 @@ async function takeNew(ids) {
 
 const each = async (ids) => (await Promise.all(ids.map((id) => get(runPath(id)).catch(() => null)))).filter(Boolean);
 
-// From the list, as far as it takes: newer ones may have come before them meanwhile, and what was deleted is not there.
+// Fetch runs with list requests. Newer runs may precede them, and deleted runs are missing.
 async function listed(ids) {
-  const sought = new Set(ids);
+  const requested = new Set(ids);
   const found = [];
   let read = 0;
   let cursor;
   do {
     const { items, next } = await getPage("runs", { limit: Math.min(ids.length + AHEAD, AT_MOST), cursor });
-    found.push(...items.filter(({ id }) => sought.has(id)));
+    found.push(...items.filter(({ id }) => requested.has(id)));
     read += items.length;
     cursor = next;
   } while (cursor && found.length < ids.length && read < ids.length + AT_MOST);
   return found;
 }
 
-// Why a run waits changes without an event of its own: others begin and end, its sweep is paused.
-async function lookAtWaiting() {
+// Poll waiting runs: the reason why a run waits changes without an event.
+async function pollWaiting() {
   const ids = [...watched.keys()].filter(waits);
   if (document.hidden) return;
-  if (ids.length <= MANY) return ids.forEach(want);
+  if (ids.length <= MANY) return ids.forEach(requestUpdate);
   try {
     const { items } = await getPage("runs", { status: [...WAITING].join(","), sort: "-priority", limit: AT_MOST });
     batch(() => items.forEach((run) => waits(run.id) && putRun(run)));
   } catch (error) {
-    if (!isAborted(error) && error.status) throw error; // else the server is gone: asked again once it is back
+    if (!isAborted(error) && error.status) throw error; // otherwise the server is unreachable; retried on reconnect
   }
 }
 
-function hinted(hint) {
-  if (hint.topic === "metrics") want(hint.run_id); // its summary shows in the table
+function onHintReceived(hint) {
+  if (hint.topic === "metrics") requestUpdate(hint.run_id); // the table shows its summary
   for (const { topic, id, listener } of hintListeners) {
     if (topic === hint.topic && id === (hint.run_id ?? hint.session_id)) listener();
   }
@@ -223,7 +223,7 @@ const refreshAlerts = throttle(async () => {
   try {
     pendingAlerts.value = await get("alerts", { status: "pending", limit: 200 });
   } catch {
-    // The connection's own state tells that the server is gone, and being back refreshes this.
+    // The banner shows that the server is unreachable; reconnecting refreshes this.
   }
 }, 500);
 
@@ -232,30 +232,30 @@ function back({ missed }) {
     runs.forEach((_, id) => stale.add(id));
     reloads.value += 1;
   }
-  for (const id of watched.keys()) want(id);
+  for (const id of watched.keys()) requestUpdate(id);
   refreshAlerts();
-  if (!scope.value) learnScope();
+  if (!scope.value) loadScope();
   resync.value += 1;
 }
 
-export const tryConnecting = () => stream?.tryNow();
+export const reconnectNow = () => stream?.tryNow();
 
-async function learnScope() {
+async function loadScope() {
   try {
-    const who = await get("whoami");
-    scope.value = who.scope;
-    project.value = who.project.split("/").at(-1);
+    const me = await get("whoami");
+    scope.value = me.scope;
+    project.value = me.project.split("/").at(-1);
   } catch {
-    // No answer: the connection's state tells of it. What may not be done is refused with a reason anyway.
+    // The banner shows that the server is unreachable. The server refuses forbidden calls in any case.
   }
 }
 
 export function startStore() {
   effect(() => {
     if (!token.value) return;
-    untracked(learnScope);
-    stream = untracked(() => new SharedStream({ event: take, hint: hinted, back }));
-    const waiting = setInterval(lookAtWaiting, WAITING_MS);
+    untracked(loadScope);
+    stream = untracked(() => new SharedStream({ event: onStreamEvent, hint: onHintReceived, back }));
+    const waiting = setInterval(pollWaiting, WAITING_MS);
     return () => {
       clearInterval(waiting);
       scope.value = project.value = "";

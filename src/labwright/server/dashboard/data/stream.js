@@ -1,14 +1,14 @@
-// The one live connection: server-sent events read by fetch, because EventSource cannot send the token as a header.
+// The event stream: server-sent events read with fetch, because EventSource cannot send the token as a header.
 
-import { address, ourToken, refusal } from "./api.js";
+import { address, requireToken, errorFrom } from "./api.js";
 import { token } from "./session.js";
 import { signal } from "../view.js";
 
-const SILENCE_MS = 40_000; // the server says something every 15 s; longer silence is a dead connection
+const SILENCE_MS = 40_000; // the server sends something every 15 s; longer silence means a dead connection
 const RETRY_MS = [300, 600, 1000, 2000, 3000];
 
-// `on` has event(event), hint(hint), stands({ kind, epoch, seq }) for each time that a connection stands (`reset` says
-// that the position is unknown to the server) and state(name): connecting, live or gone.
+// Callbacks in `on`: event(event), hint(hint), connected({ kind, epoch, seq }) after each connect (kind `reset`: the server
+// does not know the position), and state(name): connecting, live or gone.
 class Stream {
   #on;
   #position;
@@ -42,11 +42,11 @@ class Stream {
       }
       if (this.#closed) return;
       this.#on.state(this.#failures ? "gone" : "connecting");
-      await this.#rest();
+      await this.#backOff();
     }
   }
 
-  async #rest() {
+  async #backOff() {
     const pause = RETRY_MS[Math.min(this.#failures++, RETRY_MS.length - 1)];
     await new Promise((resolve) => {
       this.#wake = resolve;
@@ -55,16 +55,16 @@ class Stream {
   }
 
   async #follow() {
-    const used = ourToken();
+    const used = requireToken();
     this.#abort = new AbortController();
     const watchdog = new Watchdog(() => {
-      this.#failures ||= 1; // so long a silence is told at once, not after another one
+      this.#failures ||= 1; // report the lost connection at once
       this.#abort.abort();
     });
     const headers = { "X-Auth-Token": used, ...(this.#position && { "Last-Event-ID": this.#position }) };
     try {
       const response = await fetch(address("events/stream"), { headers, signal: this.#abort.signal });
-      if (!response.ok) throw await refusal(response, used);
+      if (!response.ok) throw await errorFrom(response, used);
       for await (const frame of frames(response.body, watchdog)) this.#take(frame);
     } finally {
       watchdog.stop();
@@ -74,27 +74,27 @@ class Stream {
   #take({ kind, data, id }) {
     if (id) this.#position = id;
     if (kind === "hint") this.#on.hint(data);
-    else if (kind === "hello" || kind === "reset") this.#stands(kind, data);
+    else if (kind === "hello" || kind === "reset") this.#connected(kind, data);
     else this.#on.event(data);
   }
 
-  #stands(kind, { epoch, seq }) {
+  #connected(kind, { epoch, seq }) {
     this.#position = `${epoch}:${seq}`;
     this.#failures = 0;
     this.#on.state("live");
-    this.#on.stands({ kind, epoch, seq });
+    this.#on.connected({ kind, epoch, seq });
   }
 }
 
 class Watchdog {
-  constructor(bark) {
-    this.bark = bark;
-    this.pat();
+  constructor(onSilence) {
+    this.onSilence = onSilence;
+    this.reset();
   }
 
-  pat() {
+  reset() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(this.bark, SILENCE_MS);
+    this.timer = setTimeout(this.onSilence, SILENCE_MS);
   }
 
   stop() {
@@ -102,14 +102,14 @@ class Watchdog {
   }
 }
 
-// Blocks of `name: value` lines with an empty line behind each; comment lines only show that the other side is there.
+// Yield frames: blocks of `name: value` lines, separated by empty lines. Comment lines are keep-alives.
 async function* frames(body, watchdog) {
   const reader = body.pipeThrough(new TextDecoderStream()).getReader();
   let text = "";
   for (;;) {
     const { value, done } = await reader.read();
     if (done) return;
-    watchdog.pat();
+    watchdog.reset();
     const blocks = (text + value).split("\n\n");
     text = blocks.pop();
     for (const block of blocks) {
@@ -128,18 +128,18 @@ function parsed(block) {
   return fields.data ? { kind: fields.event, id: fields.id, data: JSON.parse(fields.data) } : null;
 }
 
-// One connection for all tabs of this browser: a browser allows six a host. The tab that holds the lock reads the stream
-// and tells the others; when it goes, the next one goes on at the position it knows, and when it hangs, a tab that is seen
-// takes its place. Where a browser has no locks (plain HTTP to another machine), each tab reads for itself.
+// One connection for all tabs, because a browser allows six per host. The tab that holds the lock reads the stream and
+// broadcasts it. When it closes, the next tab continues at the same position; when it hangs, a visible tab takes over.
+// Without locks (plain HTTP to another machine) every tab reads for itself.
 
-const LOOK_MS = 15_000;
-const PATIENCE = 2; // looks without an answer
+const CHECK_MS = 15_000;
+const PATIENCE = 2; // checks without a response
 
 export const connection = signal("connecting"); // connecting | live | gone
-export const leads = signal(false); // whether this tab is the one that reads
+export const isLeader = signal(false); // whether this tab reads the stream
 
-// `on` has event(event), hint(hint) and back({ missed }) for each time that the stream stands (again); `missed` says that
-// everything shown has to be fetched anew.
+// Callbacks in `on`: event(event), hint(hint) and back({ missed }) after each connect; `missed` means that all shown data
+// must be fetched again.
 export class SharedStream {
   #on;
   #epoch = "";
@@ -150,36 +150,36 @@ export class SharedStream {
   #name = `labwright.stream.${token.value.slice(-8)}`;
   #channel = new BroadcastChannel(this.#name);
   #unanswered = 0;
-  #looks;
+  #checks;
 
   constructor(on) {
     this.#on = on;
-    this.#channel.onmessage = ({ data }) => this.#hear(data);
-    addEventListener("pageshow", this.#thawed);
+    this.#channel.onmessage = ({ data }) => this.#receive(data);
+    addEventListener("pageshow", this.#restored);
     if (!navigator.locks) {
       this.#lead();
       return;
     }
-    this.#tell({ kind: "who" });
+    this.#send({ kind: "who" });
     this.#queue();
-    this.#looks = setInterval(() => this.#look(), LOOK_MS);
+    this.#checks = setInterval(() => this.#check(), CHECK_MS);
   }
 
   close() {
-    clearInterval(this.#looks);
-    removeEventListener("pageshow", this.#thawed);
+    clearInterval(this.#checks);
+    removeEventListener("pageshow", this.#restored);
     this.#waiting.abort();
     this.#stream?.close();
     this.#channel.close();
     this.#release();
-    leads.value = false;
+    isLeader.value = false;
     connection.value = "connecting";
   }
 
-  tryNow = () => (this.#stream ? this.#stream.tryNow() : this.#tell({ kind: "try" }));
+  tryNow = () => (this.#stream ? this.#stream.tryNow() : this.#send({ kind: "try" }));
 
-  // A page that the browser had put away was told nothing meanwhile.
-  #thawed = (event) => {
+  // A page restored from the browser's cache has missed events.
+  #restored = (event) => {
     if (event.persisted) this.#on.back({ missed: true });
   };
 
@@ -196,9 +196,9 @@ export class SharedStream {
       });
   }
 
-  #look() {
+  #check() {
     if (this.#stream || document.hidden) this.#unanswered = 0;
-    else if (this.#unanswered++ < PATIENCE) this.#tell({ kind: "who" });
+    else if (this.#unanswered++ < PATIENCE) this.#send({ kind: "who" });
     else this.#takeOver();
   }
 
@@ -212,26 +212,26 @@ export class SharedStream {
   #stepDown() {
     this.#stream.close();
     this.#stream = null;
-    leads.value = false;
+    isLeader.value = false;
     this.#queue();
   }
 
   #lead() {
-    leads.value = true;
-    const pass = (kind) => (value) => this.#spread({ kind, value });
-    const on = { event: pass("event"), hint: pass("hint"), stands: pass("stands"), state: pass("state") };
+    isLeader.value = true;
+    const pass = (kind) => (value) => this.#broadcast({ kind, value });
+    const on = { event: pass("event"), hint: pass("hint"), connected: pass("connected"), state: pass("state") };
     this.#stream = new Stream(on, this.#epoch && `${this.#epoch}:${this.#seq}`);
     return new Promise((resolve) => (this.#release = resolve));
   }
 
-  #spread(message) {
+  #broadcast(message) {
     this.#take(message);
-    this.#tell(message);
+    this.#send(message);
   }
 
-  #tell = (message) => this.#channel.postMessage(message);
+  #send = (message) => this.#channel.postMessage(message);
 
-  #hear(message) {
+  #receive(message) {
     if (message.kind !== "who") this.#unanswered = 0;
     if (message.kind === "who") this.#introduce();
     else if (message.kind === "try") this.#stream?.tryNow();
@@ -240,25 +240,25 @@ export class SharedStream {
 
   #introduce() {
     if (!this.#stream) return;
-    this.#tell({ kind: "state", value: connection.value });
-    if (this.#epoch) this.#tell({ kind: "here", value: { epoch: this.#epoch, seq: this.#seq } });
+    this.#send({ kind: "state", value: connection.value });
+    if (this.#epoch) this.#send({ kind: "here", value: { epoch: this.#epoch, seq: this.#seq } });
   }
 
   #take({ kind, value }) {
     if (kind === "state") connection.value = value;
     else if (kind === "hint") this.#on.hint(value);
     else if (kind === "event") this.#event(value);
-    else if (kind === "stands") this.#stands(value, value.kind === "reset");
-    else if (kind === "here" && !this.#epoch) this.#stands(value, true);
+    else if (kind === "connected") this.#connected(value, value.kind === "reset");
+    else if (kind === "here" && !this.#epoch) this.#connected(value, true);
   }
 
   #event(event) {
-    if (event.epoch === this.#epoch && event.seq <= this.#seq) return; // told by the tab that led before
+    if (event.epoch === this.#epoch && event.seq <= this.#seq) return; // already received from the previous leader
     this.#seq = event.seq;
     this.#on.event(event);
   }
 
-  #stands({ epoch, seq }, isNew) {
+  #connected({ epoch, seq }, isNew) {
     const missed = isNew || epoch !== this.#epoch;
     this.#seq = missed ? seq : Math.max(seq, this.#seq);
     this.#epoch = epoch;

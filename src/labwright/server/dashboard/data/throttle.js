@@ -1,4 +1,4 @@
-// Call at once, then at most every `pause` ms; the last call of a burst is never lost. Calls do not overlap.
+// Run `work` at once, then at most every `pause` ms. The last call of a burst is never lost. Calls do not overlap.
 export function throttle(work, pause) {
   let running = false;
   let again = false;

@@ -1,23 +1,23 @@
-// The tab's title and icon tell, from afar, whether something runs and whether something broke while nobody looked.
+// The tab's title and icon show how many runs are active and how many failed while the window was hidden.
 
 import { get } from "./api.js";
 import { project, token } from "./session.js";
 import { onEvent, reloads } from "./store.js";
 import { throttle } from "./throttle.js";
-import { unturned } from "../format.js";
+import { withoutBidi } from "../format.js";
 import { effect, signal, useEffect } from "../view.js";
 
 const COUNT_MS = 2000;
 const BROKEN = new Set(["failed", "lost"]);
 const page = signal("");
-export const counts = signal(null); // of runs by status, all of the project; null until the server has told
-const unseen = signal(0); // failures since somebody last looked at this window
+export const counts = signal(null); // number of runs by status; null until the server responds
+const unseen = signal(0); // failures since this window was last visible
 
 const refreshCounts = throttle(async () => {
   try {
     counts.value = (await get("cluster")).run_summary;
   } catch {
-    // The server is gone: being back asks again.
+    // The server is unreachable; retried on reconnect.
   }
 }, COUNT_MS);
 
@@ -39,7 +39,7 @@ export function startTitle() {
   effect(() => {
     const { running = 0 } = (token.value && counts.value) || {};
     const news = [unseen.value && `${unseen.value} failed`, running && `${running} running`].filter(Boolean);
-    document.title = unturned([...news, page.value, project.value, "Labwright"].filter(Boolean).join(" · "));
+    document.title = withoutBidi([...news, page.value, project.value, "Labwright"].filter(Boolean).join(" · "));
     setIcon(unseen.value ? "favicon-failed" : running ? "favicon-running" : "favicon");
   });
 }

@@ -1,4 +1,4 @@
-// What a reviewer has not seen yet: the files that changed from one compilation to another, or to those that are there now.
+// The files that changed between two compilations, or between a compilation and the current files.
 
 import { useFetched } from "../data/fetched.js";
 import { html, useState } from "../view.js";
@@ -8,14 +8,14 @@ import { Problem } from "../ui/message.js";
 
 const NOW = "now";
 const ICONS = { added: "plus", removed: "trash", changed: "pencil" };
-const ofPlan = (plan) => ({ wakes: (event) => event.data.plan_id === plan.id });
+const ofPlan = (plan) => ({ refreshOn: (event) => event.data.plan_id === plan.id });
 
 export function PlanChanges({ plan, digest }) {
   const path = `plans/${encodeURIComponent(plan.id)}`;
   const { data: made } = useFetched(`${path}/compilations`, {}, ofPlan(plan));
   const [picked, setPicked] = useState({});
   if (!made?.length) return null;
-  const edited = made[0].digest !== digest; // files were edited since the last one
+  const edited = made[0].digest !== digest; // files were edited after the last compilation
   const after = picked.after ?? (edited ? NOW : String(made[0].number));
   const earlier = made.filter(({ number }) => after === NOW || number < Number(after));
   const before = earlier.find(({ number }) => String(number) === picked.before) ?? earlier[0];
@@ -32,7 +32,7 @@ export function PlanChanges({ plan, digest }) {
             onPick=${(value) => setPicked({ after, before: value })}
           />
           <${Pick}
-            label="to"
+            label="To"
             made=${made.slice(0, edited ? undefined : -1)}
             now=${edited}
             value=${after}
@@ -45,8 +45,7 @@ export function PlanChanges({ plan, digest }) {
       before
         ? html`<${Files} key="${before.number} ${after}" plan=${plan} path=${path} before=${before.number} after=${after} />`
         : html`<p class="muted">
-          This is the first compilation. From the second on, what changed in the plan, its code and its tests is shown
-          here.
+          This is the first compilation. Later compilations show here what changed.
         </p>`
     }
   </section>`;
@@ -59,14 +58,14 @@ const Pick = ({ label, made, now, value, onPick }) =>
       ${
         now &&
         html`<option value=${NOW} selected=${value === NOW}>
-          the files as they are
+          current files
         </option>`
       }
       ${made.map(
         ({ number, digest, by, passed }) =>
           html`<option key=${number} value=${number} selected=${String(number) === value}>
             ${number} · ${digest.slice(0, 8)} · ${by.split(":")[0]}
-            ${passed ? "" : " · failed its checks"}
+            ${passed ? "" : " · validation failed"}
           </option>`,
       )}
     </select>
@@ -80,12 +79,11 @@ function Files({ plan, path, before, after }) {
   );
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
-  if (!data.files.length && !data.beside.length)
-    return html`<p class="muted">Nothing: the same plan, code and tests.</p>`;
+  if (!data.files.length && !data.beside.length) return html`<p class="muted">No changes.</p>`;
   return html`${
     data.beside.length > 0 &&
     html`<ul class="muted notes-list">
-      ${data.beside.map((words) => html`<li key=${words}>${words}</li>`)}
+      ${data.beside.map((note) => html`<li key=${note}>${note}</li>`)}
     </ul>`
   }
   ${data.files.map(
@@ -99,7 +97,7 @@ function Files({ plan, path, before, after }) {
             ${counts(diff)}
           </span>
         </summary>
-        <${Code} text=${diff} language="diff" label="What changed in ${file}" />
+        <${Code} text=${diff} language="diff" label="Changes in ${file}" />
       </details>`,
   )}`;
 }

@@ -1,48 +1,43 @@
-// The plan's text, as people read it; and to edit, with what is wrong with its form while one types.
+// The plan's document, and an editor that checks its format.
 
 import { isAborted, patch, post } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
 import { mayWrite } from "../data/session.js";
 import { counted } from "../format.js";
 import { html, useEffect, useRef, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { Message } from "../ui/message.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 const PAUSE_MS = 250;
-const FIXED = new Set(["executing", "completed", "archived"]);
+const READ_ONLY = new Set(["executing", "completed", "archived"]);
 
 export function PlanDocument({ plan, refresh }) {
   const [draft, setDraft, dropDraft] = useDraft(`document ${plan.id}`);
-  const canEdit = mayWrite() && !FIXED.has(plan.status) && !plan.compiling_by;
+  const canEdit = mayWrite() && !READ_ONLY.has(plan.status) && !plan.compiling_by;
   const path = `plans/${encodeURIComponent(plan.id)}`;
   const edit = () => setDraft({ text: plan.raw_markdown, before: plan.raw_markdown, version: plan.version });
-  const isBehind = draft && draft.version !== plan.version;
-  const save = async () => {
-    if (isBehind && !(await ask(savingOver(plan)))) return;
-    try {
-      await patch(path, { raw_markdown: draft.text, version: plan.version });
-      setDraft(null);
-      say("Saved as a new version.");
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
-  };
+  const isOutdated = draft && draft.version !== plan.version;
+  const [busy, run] = useVerb({ refresh });
+  const save = () =>
+    run(() => patch(path, { raw_markdown: draft.text, version: plan.version }).then(() => setDraft(null)), {
+      confirm: isOutdated ? savingOver(plan) : undefined,
+      done: "Saved as a new version.",
+    });
   if (draft) {
     return html`${
-      isBehind &&
+      isOutdated &&
       html`<p class="hint-line">
-        Version ${plan.version} was saved while you wrote. What changed there stands under Versions; it is not in
-        your text.
+        Version ${plan.version} was saved while you were editing. Your text does not contain its changes; see the
+        Versions tab.
       </p>`
     }
     <${Editor}
       draft=${draft.text}
       setText=${(text) => setDraft({ ...draft, text })}
       before=${plan.raw_markdown}
+      busy=${busy}
       onSave=${save}
       onCancel=${dropDraft}
     />`;
@@ -57,13 +52,13 @@ export function PlanDocument({ plan, refresh }) {
         </button>
       </div>`
     }
-    ${!plan.format.valid && plan.raw_markdown && html`<${Faults} errors=${plan.format.errors} />`}
+    ${!plan.format.valid && plan.raw_markdown && html`<${FormatErrors} errors=${plan.format.errors} />`}
     ${
       plan.raw_markdown
         ? html`<article class="card document">
           <${Markdown} text=${plan.raw_markdown} />
         </article>`
-        : html`<${Message} icon="file-text" title="No text yet">
+        : html`<${Message} icon="file-text" title="No document yet">
           <p class="muted">${plan.goal}</p>
         </${Message}>`
     }
@@ -72,12 +67,12 @@ export function PlanDocument({ plan, refresh }) {
 
 const savingOver = ({ version }) => ({
   title: `Save over version ${version}?`,
-  text: "What was changed there is not in your text. It stays among the versions.",
+  text: "Your text does not contain its changes. The version stays in the history.",
   verb: "Save version",
 });
 
-const Faults = ({ errors, onLine }) =>
-  html`<ul class="faults" aria-label="What is wrong with the form">
+const FormatErrors = ({ errors, onLine }) =>
+  html`<ul class="faults" aria-label="Format errors">
     ${errors.map(
       ({ line, message, hint }, at) =>
         html`<li key=${at}>
@@ -96,10 +91,10 @@ const Faults = ({ errors, onLine }) =>
     )}
   </ul>`;
 
-// What stands between backticks is code.
-const coded = (words) => words.split("\u0060").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
+// Show text between backticks as code.
+const coded = (text) => text.split("\u0060").map((part, at) => (at % 2 ? html`<code>${part}</code>` : part));
 
-function Editor({ draft, setText, before, onSave, onCancel }) {
+function Editor({ draft, setText, before, busy, onSave, onCancel }) {
   const field = useRef(null);
   const format = useFormat(draft);
   const toLine = (line) => {
@@ -121,7 +116,7 @@ function Editor({ draft, setText, before, onSave, onCancel }) {
     </div>
     <div class="editor-side">
       <div class="verbs verbs-left">
-        <button class="primary" disabled=${draft === before} onClick=${onSave}>
+        <button class="primary" disabled=${busy || draft === before} onClick=${onSave}>
           Save version
         </button>
         <button onClick=${onCancel}>Cancel</button>
@@ -132,10 +127,10 @@ function Editor({ draft, setText, before, onSave, onCancel }) {
           (format.valid
             ? html`<p class="status status-finished">
               <${Icon} name="circle-check" />
-              The form is right.
+              The format is valid.
             </p>`
-            : html`<p class="muted">${counted(format.errors.length, "fault")} of form. It can be saved all the same.</p>
-            <${Faults} errors=${format.errors} onLine=${toLine} />`)
+            : html`<p class="muted">${counted(format.errors.length, "format error")}. You can still save it.</p>
+            <${FormatErrors} errors=${format.errors} onLine=${toLine} />`)
         }
       </div>
       <details>
@@ -158,7 +153,7 @@ function useFormat(draft) {
         const found = await post("plans/check", { raw_markdown: draft });
         if (last.current === draft) setFormat(found);
       } catch (error) {
-        if (!isAborted(error)) setFormat(null); // saving tells what is wrong
+        if (!isAborted(error)) setFormat(null); // saving shows the error
       }
     }, PAUSE_MS);
     return () => clearTimeout(timer);

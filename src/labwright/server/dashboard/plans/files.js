@@ -1,4 +1,4 @@
-// The files of a plan's workspace: to read, and to mend where the review may.
+// The files of a plan's workspace. A reviewer may edit some of them.
 
 import { put } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
@@ -8,25 +8,28 @@ import { bytes } from "../format.js";
 import { Diff } from "./versions.js";
 import { html, useState } from "../view.js";
 import { Code, languageOf } from "../ui/code.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { Problem } from "../ui/message.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export function PlanFiles({ plan, refresh }) {
   const path = `plans/${encodeURIComponent(plan.id)}/workspace`;
-  const { data, problem, refresh: again } = useFetched(path, {}, { wakes: (event) => event.data.plan_id === plan.id });
+  const {
+    data,
+    problem,
+    refresh: reload,
+  } = useFetched(path, {}, { refreshOn: (event) => event.data.plan_id === plan.id });
   const [open, setOpen] = useState("");
-  if (problem && !data) return html`<${Problem} error=${problem} retry=${again} />`;
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${reload} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const current =
     data.files.find((file) => file.path === open) ??
     data.files.find((file) => file.path.endsWith("workflow.py")) ??
     data.files[0];
-  if (!current) return html`<p class="muted">Nothing was made yet.</p>`;
+  if (!current) return html`<p class="muted">No files yet.</p>`;
   return html`<section class="files" aria-label="Files">
-    <nav class="file-list" aria-label="Files of the workspace">
+    <nav class="file-list" aria-label="Workspace files">
       ${data.files.map(
         (file) =>
           html`<button
@@ -45,7 +48,7 @@ export function PlanFiles({ plan, refresh }) {
       key="${current.path} ${current.sha256}"
       plan=${plan}
       path=${current.path}
-      onSaved=${() => (again(), refresh())}
+      onSaved=${() => (reload(), refresh())}
     />
   </section>`;
 }
@@ -54,8 +57,8 @@ export const filePath = (plan, path) =>
   `plans/${encodeURIComponent(plan.id)}/workspace/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 
 const savingOver = (path) => ({
-  title: "Save over the file as it is now?",
-  text: `${path} changed while you wrote; what changed there is lost.`,
+  title: "Overwrite the changed file?",
+  text: `${path} changed while you were editing. Those changes will be lost.`,
   verb: "Save file",
 });
 
@@ -63,19 +66,13 @@ function File({ plan, path, onSaved }) {
   const { data, problem, refresh } = useFetched(filePath(plan, path));
   const [draft, setDraft, dropDraft] = useDraft(`file ${plan.id} ${path}`);
   const edit = () => setDraft({ text: data.content, before: data.content });
-  const isBehind = draft && draft.before !== data?.content;
-  const save = async () => {
-    if (isBehind && !(await ask(savingOver(path)))) return;
-    try {
-      await put(filePath(plan, path), { content: draft.text, sha256: data.sha256 });
-      say("Saved. Validate the plan again.");
-      setDraft(null);
-      refresh();
-      onSaved();
-    } catch (error) {
-      sayError(error);
-    }
-  };
+  const isOutdated = draft && draft.before !== data?.content;
+  const [busy, run] = useVerb({ refresh: () => (refresh(), onSaved()) });
+  const save = () =>
+    run(() => put(filePath(plan, path), { content: draft.text, sha256: data.sha256 }).then(() => setDraft(null)), {
+      confirm: isOutdated ? savingOver(path) : undefined,
+      done: "Saved. Validate the plan again.",
+    });
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   const canEdit =
@@ -100,16 +97,16 @@ function File({ plan, path, onSaved }) {
       }
       ${
         draft &&
-        html`<button class="primary" disabled=${draft.text === data.content} onClick=${save}>
+        html`<button class="primary" disabled=${busy || draft.text === data.content} onClick=${save}>
           Save file
         </button>
         <button onClick=${dropDraft}>Cancel</button>`
       }
     </div>
     ${
-      isBehind &&
+      isOutdated &&
       html`<p class="hint-line">
-        This file changed while you wrote. Below is what yours would change in it as it is now.
+        This file changed while you were editing. The diff below compares your text with the current file.
       </p>`
     }
     ${
@@ -128,7 +125,7 @@ function File({ plan, path, onSaved }) {
       !draft &&
       languageOf(path) === "markdown" &&
       html`<details>
-        <summary class="muted">As a page</summary>
+        <summary class="muted">Preview</summary>
         <div class="card document">
           <${Markdown} text=${data.content} />
         </div>

@@ -1,5 +1,5 @@
-// Where the boxes of a workflow stand and how its lines run: each step to the right of all that feed it, and a line that goes
-// past other columns has a lane free of boxes there, so that it does not seem to lead to one of them. Pure.
+// The workflow as a graph. Each step is to the right of its inputs. An edge that crosses other columns gets a free lane
+// there, so that it does not seem to end at a box.
 
 import { useFetched } from "../data/fetched.js";
 import { text } from "../format.js";
@@ -15,7 +15,7 @@ const EDGE = 16;
 function layout({ steps, edges }) {
   const columnOf = columns(steps, edges);
   const last = Math.max(...columnOf.values());
-  const heights = new Map(); // `step column` → how high the middle of it, or of the lane of its lines, is there
+  const heights = new Map(); // `step column` → y of the step's center, or of its lane
   const ends = [];
   for (let column = 0; column <= last; column += 1) ends.push(fill(column, { steps, edges, columnOf, heights }));
   const at = new Map(
@@ -31,7 +31,7 @@ function layout({ steps, edges }) {
 const spot = (id, column) => `${id} ${column}`;
 const xOf = (column) => EDGE + column * (BOX.width + GAP.x);
 
-// One more than the furthest of what feeds it. A workflow that goes round in a circle is drawn all the same.
+// A step's column is one more than the largest column of its inputs. Cycles are drawn, too.
 function columns(steps, edges) {
   const found = new Map();
   const column = (id, path = new Set()) => {
@@ -44,7 +44,7 @@ function columns(steps, edges) {
   return found;
 }
 
-// The boxes of a column and the lanes through it from above, each about as high as what it comes from: then few lines cross.
+// Place the boxes and lanes of a column from the top, near the height of their sources, so that few edges cross.
 function fill(column, { steps, edges, columnOf, heights }) {
   const before = (id) => heights.get(spot(id, column - 1));
   const sources = (id) =>
@@ -53,10 +53,10 @@ function fill(column, { steps, edges, columnOf, heights }) {
     columnOf.get(id) < column && edges.some(([from, to]) => from === id && columnOf.get(to) > column);
   const boxes = steps
     .filter(({ id }) => columnOf.get(id) === column)
-    .map(({ id }) => ({ id, height: BOX.height, wish: mean(sources(id)) }));
-  const lanes = steps.filter(({ id }) => passes(id)).map(({ id }) => ({ id, height: LANE, wish: before(id) }));
+    .map(({ id }) => ({ id, height: BOX.height, target: mean(sources(id)) }));
+  const lanes = steps.filter(({ id }) => passes(id)).map(({ id }) => ({ id, height: LANE, target: before(id) }));
   let y = EDGE;
-  for (const { id, height } of [...boxes, ...lanes].sort((one, other) => one.wish - other.wish)) {
+  for (const { id, height } of [...boxes, ...lanes].sort((one, other) => one.target - other.target)) {
     heights.set(spot(id, column), y + height / 2);
     y += height + GAP.y;
   }
@@ -83,15 +83,13 @@ function bend(from, to) {
   return `C${from.x + half} ${from.y} ${to.x - half} ${to.y} ${to.x} ${to.y}`;
 }
 
-// The workflow as the IR has it: steps in columns, each to the right of what feeds it.
-
-const LONGEST_NAME = 22; // that a box has room for
+const MAX_NAME = 22; // characters that fit into a box
 
 export function PlanGraph({ plan }) {
   const { data, problem, refresh } = useFetched(
     `plans/${encodeURIComponent(plan.id)}/workflow`,
     {},
-    { wakes: (event) => event.data.plan_id === plan.id },
+    { refreshOn: (event) => event.data.plan_id === plan.id },
   );
   const [open, setOpen] = useState("");
   const placed = useMemo(() => data && layout(data), [data]);
@@ -142,7 +140,7 @@ function Box({ step, place, state, isOpen, onOpen }) {
     <title>${step.id}</title>
     <rect width=${BOX.width} height=${BOX.height} rx="8" />
     <text x="12" y="22" class="graph-name">
-      ${step.id.length > LONGEST_NAME ? `${step.id.slice(0, LONGEST_NAME - 1)}…` : step.id}
+      ${step.id.length > MAX_NAME ? `${step.id.slice(0, MAX_NAME - 1)}…` : step.id}
     </text>
     <text x="12" y="40" class="tick">
       ${step.kind}
@@ -161,7 +159,7 @@ const Step = ({ step }) =>
         ${Object.entries(step.inputs).map(
           ([name, source]) =>
             html`<tr key="i ${name}">
-              <th scope="row">takes ${name}</th>
+              <th scope="row">input ${name}</th>
               <td>
                 from <code>${source}</code>
               </td>
@@ -170,7 +168,7 @@ const Step = ({ step }) =>
         ${Object.entries(step.outputs).map(
           ([name, type]) =>
             html`<tr key="o ${name}">
-              <th scope="row">gives ${name}</th>
+              <th scope="row">output ${name}</th>
               <td>
                 <code>${type}</code>
               </td>
@@ -182,7 +180,7 @@ const Step = ({ step }) =>
 
 const Grid = ({ grid }) =>
   html`<div class="card">
-    <h2>What is tried</h2>
+    <h2>Parameters</h2>
     <table class="pairs">
       <tbody>
         ${grid.parameters.map(
@@ -200,7 +198,7 @@ const Grid = ({ grid }) =>
           </tr>`
         }
         <tr>
-          <th scope="row">judged by</th>
+          <th scope="row">metric</th>
           <td>
             ${grid.metric.name}, ${grid.metric.direction}
           </td>

@@ -1,4 +1,4 @@
-// One plan: its text, what was made of it, the review, the execution, the report.
+// The page of one plan: review, document, workflow, files, versions, report.
 
 import { useFetched } from "../data/fetched.js";
 import { go } from "../data/router.js";
@@ -18,12 +18,12 @@ import { useKeys } from "../data/keyboard.js";
 import { Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { Ago } from "../ui/time.js";
-import { StatusWord } from "../work/status.js";
-import { Who } from "../work/who.js";
+import { StatusLabel } from "../work/status.js";
+import { Actor } from "../work/actor.js";
 
 export default function PlanPage({ id }) {
   const path = `plans/${encodeURIComponent(id)}`;
-  const { data: plan, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.plan_id === id });
+  const { data: plan, problem, refresh } = useFetched(path, {}, { refreshOn: (event) => event.data.plan_id === id });
   useKeys({ Escape: () => go("#/plans") });
   useTitle(plan?.title ?? "Plan");
   if (problem && !plan) return html`<${Problem} error=${problem} />`;
@@ -32,11 +32,11 @@ export default function PlanPage({ id }) {
 }
 
 function Plan({ plan, path, refresh }) {
-  const made = plan.planning; // nothing was made of the text until it was compiled
+  const made = plan.planning; // undefined until the plan is compiled
   const workspace = useFetched(
     made && !plan.compiling_by && `${path}/workspace`,
     {},
-    { wakes: (event) => event.data.plan_id === plan.id },
+    { refreshOn: (event) => event.data.plan_id === plan.id },
   );
   const hasGraph = made?.progress.some(({ node, status }) => /IR/i.test(node) && status === "finished");
   const tabs = [
@@ -62,7 +62,7 @@ function Plan({ plan, path, refresh }) {
   ].filter(Boolean);
   return html`<div class="page run-page">
     <${Header} plan=${plan} workspace=${workspace.data} refresh=${refresh} />
-    <${Tabs} tabs=${tabs} label="Parts of this plan" />
+    <${Tabs} tabs=${tabs} label="Plan" />
   </div>`;
 }
 
@@ -74,7 +74,7 @@ function Header({ plan, workspace, refresh }) {
     </a>
     <div class="run-title">
       <h1 title=${plan.title}>${plan.title}</h1>
-      <${StatusWord} status=${plan.status} reason=${plan.status_reason} />
+      <${StatusLabel} status=${plan.status} reason=${plan.status_reason} />
       <${PlanVerbs} plan=${plan} refresh=${refresh} />
     </div>
     ${plan.status_reason && html`<p class="run-reason run-reason-${plan.status}">${plan.status_reason}</p>`}
@@ -83,7 +83,7 @@ function Header({ plan, workspace, refresh }) {
       <div>
         <dt>Id</dt>
         <dd>
-          <${Copy} text=${plan.id} label="Copy the id" />
+          <${Copy} text=${plan.id} label="Copy id" />
         </dd>
       </div>
       <div>
@@ -91,25 +91,25 @@ function Header({ plan, workspace, refresh }) {
         <dd class="num">${plan.version}</dd>
       </div>
       <div>
-        <dt>Form</dt>
+        <dt>Format</dt>
         <dd>
           ${
             !plan.raw_markdown
-              ? "no text yet"
+              ? "no document"
               : plan.format.valid
-                ? "right"
-                : counted(plan.format.errors.length, "fault")
+                ? "valid"
+                : counted(plan.format.errors.length, "error")
           }
         </dd>
       </div>
       <div>
         <dt>Created</dt>
         <dd>
-          <${Ago} time=${plan.created_at} /> by <${Who} actor=${plan.created_by} />
+          <${Ago} time=${plan.created_at} /> by <${Actor} actor=${plan.created_by} />
         </dd>
       </div>
       <div>
-        <dt>Changed</dt>
+        <dt>Updated</dt>
         <dd>
           <${Ago} time=${plan.updated_at} />
         </dd>
@@ -125,7 +125,7 @@ function Header({ plan, workspace, refresh }) {
   </header>`;
 }
 
-// Three facts that are easily taken for one. What was true of other bytes than there are now is not shown as true.
+// Three separate facts. A fact about older files is shown as outdated.
 function Lights({ planning, workspace }) {
   const approvalIsOld = workspace?.changed_since_approval.length > 0;
   const lights = [
@@ -147,5 +147,5 @@ const Light = ({ label, state }) =>
   html`<li class="light light-${state}">
     <${Icon} name=${LIGHT_ICONS[state]} size="14" />
     ${label}
-    ${state === "stale" ? ", then changed" : html`<span class="hidden">: ${state === "on" ? "yes" : "no"}</span>`}
+    ${state === "stale" ? " (outdated)" : html`<span class="hidden">: ${state === "on" ? "yes" : "no"}</span>`}
   </li>`;

@@ -1,6 +1,6 @@
 // All plans, newest first, and a box to type a goal.
 
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { route, setQuery } from "../data/router.js";
 import { useTitle } from "../data/window_title.js";
 import { html, useRef } from "../view.js";
@@ -9,21 +9,21 @@ import { Message, Problem } from "../ui/message.js";
 import { GoalBox } from "../work/goal_box.js";
 import { PlanLine } from "../work/plan_line.js";
 
-const SHOWN = { "": "All", "completed,failed": "Ended", archived: "Archived" };
+const FILTERS = { "": "All", "completed,failed": "Ended", archived: "Archived" };
 
 export default function PlansPage() {
   useTitle("Plans");
-  const asked = route.value.query.get("show") ?? "";
-  const status = Object.hasOwn(SHOWN, asked) ? asked : "";
-  const { data, problem, refresh } = useFetched("plans", { status, limit: 500 }, { wakes: wakesOn("plan.") });
+  const requested = route.value.query.get("show") ?? "";
+  const status = Object.hasOwn(FILTERS, requested) ? requested : "";
+  const { data, problem, refresh } = useFetched("plans", { status, limit: 500 }, { refreshOn: eventTypes("plan.") });
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   return html`<div class="page list-page">
     <header class="page-head">
       <h1>Plans</h1>
-      <div class="chips" role="group" aria-label="Show plans by status">
-        ${Object.entries(SHOWN).map(
+      <div class="chips" role="group" aria-label="Status filter">
+        ${Object.entries(FILTERS).map(
           ([name, label]) =>
             html`<button
               class="chip"
@@ -55,10 +55,9 @@ export default function PlansPage() {
     ${
       data &&
       !data.length &&
-      html`<${Message} icon="workflow" title=${status ? "None here" : "No plans yet"}>
+      html`<${Message} icon="workflow" title=${status ? "No matching plans" : "No plans yet"}>
         <p class="muted">
-          A plan says what is to be tried, how it is judged and what it costs. Type a goal above, or keep a document
-          of your own:
+          A plan says what to try, how to measure it and what it costs. Enter a goal above, or save your own document:
         </p>
         <pre class="teach">labwright plan save plan.md</pre>
       </${Message}>`

@@ -1,4 +1,4 @@
-// What an execution found out, with its pictures.
+// The report of an execution, with its charts.
 
 import { get } from "../data/api.js";
 import { useFetched } from "../data/fetched.js";
@@ -11,20 +11,19 @@ import { Message, Problem } from "../ui/message.js";
 
 const REPORT = "results/report.md";
 
-// The one of the execution before stays until the next is written. It is looked at again when a run ends: one that was retried
-// may be missing from it.
+// The previous report stays until the next one is written. Refresh when a run ends: a retried run may be missing from it.
 export function PlanReport({ plan, workspace }) {
   const isOver = plan.status === "completed" || plan.status === "failed" || plan.status === "archived";
-  const isThere = isOver || workspace?.files.some(({ path }) => path === REPORT);
-  const wakes = (event) => event.data.plan_id === plan.id || event.type === "run.status";
+  const hasReport = isOver || workspace?.files.some(({ path }) => path === REPORT);
+  const refreshOn = (event) => event.data.plan_id === plan.id || event.type === "run.status";
   const { data, problem, refresh } = useFetched(
-    isThere ? `plans/${encodeURIComponent(plan.id)}/report` : null,
+    hasReport ? `plans/${encodeURIComponent(plan.id)}/report` : null,
     {},
-    { wakes },
+    { refreshOn },
   );
-  if (!isThere)
+  if (!hasReport)
     return html`<${Message} icon="hourglass" title="Still executing">
-      <p class="muted">The report is written at the end. How far it is shows under Review.</p>
+      <p class="muted">The report is written at the end. The Review tab shows the progress.</p>
     </${Message}>`;
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
@@ -41,7 +40,7 @@ export function PlanReport({ plan, workspace }) {
   </article>`;
 }
 
-// An SVG of ours, but made from the names and numbers of runs: shown from a data: address, which has no origin.
+// Show the SVG from a data: URL, which has no origin, because it contains names of runs.
 function Picture({ plan, href, alt }) {
   const [source, setSource] = useState("");
   useEffect(() => {
@@ -50,7 +49,7 @@ function Picture({ plan, href, alt }) {
     get(filePath(plan, path)).then(
       ({ content }) => setSource(`data:image/svg+xml;charset=utf-8,${encodeURIComponent(content)}`),
       () => {},
-    ); // its words stay
+    ); // keep the alternative text
   }, [plan.id, href]);
   return source
     ? html`<img class="report-picture" src=${source} alt=${alt} />`

@@ -1,20 +1,20 @@
-// What there is to review: how far it is, what it asks, what was checked, what it will cost; and the decision, bound to
-// one digest.
+// The review of a plan: progress, questions, validation, rehearsal, and the decision, which is bound to one digest.
 
 import { post } from "../data/api.js";
 import { useDraft, useFormDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { bytes, counted, duration } from "../format.js";
 import { PlanChanges } from "./changes.js";
-import { html, useState } from "../view.js";
+import { html } from "../view.js";
 import { Copy } from "../ui/copy.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
-import { say, sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 import { RunLines } from "../work/run_link.js";
 import { SweepLine } from "../work/sweep_link.js";
-import { Who } from "../work/who.js";
+import { Actor } from "../work/actor.js";
 
 const ICONS = {
   pending: "circle-dashed",
@@ -32,16 +32,16 @@ const KINDS = {
   suspended: "waiting",
   retried: "waiting",
 };
-const NO_WORDS = { text: "", before: "", node: "" };
-const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // there is nothing whole to decide on
-const ONLY_LOOK = new Set(["HumanReview", "FinalHandoffCheck"]); // what they would do again is no other
+const EMPTY_REJECTION = { text: "", before: "", node: "" };
+const UNDECIDABLE = new Set(["new", "compiling", "needs_input"]); // the plan is incomplete
+const NOT_REPEATABLE = new Set(["HumanReview", "FinalHandoffCheck"]);
 
 export function PlanReview({ plan, workspace, refresh }) {
   const { planning } = plan;
   const path = `plans/${encodeURIComponent(plan.id)}`;
   return html`<div class="review">
     <div class="stack">
-      ${plan.compiling_by && html`<${BeingPlanned} progress=${planning.progress} />`}
+      ${plan.compiling_by && html`<${PlanningProgress} progress=${planning.progress} />`}
       ${
         planning.error &&
         html`<p class="hint-line hint-bad">
@@ -93,27 +93,27 @@ export function PlanReview({ plan, workspace, refresh }) {
   </div>`;
 }
 
-// A check that was carried out to its end and found something is no green one.
+// Show a finished validation with findings as failed.
 const outcome = ({ node, status }, validation) =>
   node === "ValidateWorkspace" && status === "finished" && validation?.passed === false
     ? { status: "failed", message: counted(validation.findings.length, "finding") }
     : {};
 
-function BeingPlanned({ progress }) {
+function PlanningProgress({ progress }) {
   const now = progress.find(({ status }) => status === "started");
   const isDecided = progress.some(({ node, status }) => node === "HumanReview" && status === "finished");
   const next = isDecided
-    ? "It is approved, and can be executed once this has passed."
-    : "What there is to decide stands here as soon as it is known; nothing runs before you approve it.";
-  return html`<section class="card stack" aria-label="Being planned">
-    <h2>${isDecided ? "Being checked" : "Being planned"}</h2>
+    ? "The plan is approved. You can execute it when the checks pass."
+    : "The decision appears here when planning is done. Nothing runs before you approve it.";
+  return html`<section class="card stack" aria-label="Planning in progress">
+    <h2>${isDecided ? "Final checks" : "Planning in progress"}</h2>
     <p class="muted">
-      ${now ? `${words(now.node)} is under way.` : "It is about to begin."} ${next}
+      ${now ? `Current step: ${stepName(now.node)}.` : "Starting."} ${next}
     </p>
   </section>`;
 }
 
-const words = (name) => name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ");
+const stepName = (name) => name.replaceAll(/([a-z])([A-Z])/g, "$1 $2").replaceAll("_", " ");
 
 const Steps = ({ title, steps }) =>
   html`<section class="card" aria-label=${title}>
@@ -124,7 +124,7 @@ const Steps = ({ title, steps }) =>
           html`<li key=${name} class="status status-${KINDS[status] ?? "stopped"}">
             <${Icon} name=${ICONS[status] ?? "circle-dashed"} />
             <span class="step-name">
-              ${words(name)}
+              ${stepName(name)}
               <span class="hidden">: ${status}</span>
               ${message && html`<span class="step-why">${message}</span>`}
             </span>
@@ -136,20 +136,14 @@ const Steps = ({ title, steps }) =>
 
 function Questions({ path, questions, refresh }) {
   const { fields, set, clear } = useFormDraft(`answers ${path}`);
-  const answers = questions.map(({ text }) => fields[text] ?? "").filter((answer) => answer.trim()); // by question: others may be asked meanwhile
-  const submit = async (event) => {
+  const answers = questions.map(({ text }) => fields[text] ?? "").filter((answer) => answer.trim());
+  const [busy, run] = useVerb({ refresh });
+  const submit = (event) => {
     event.preventDefault();
-    try {
-      await post(`${path}/compile`, { answers });
-      clear();
-      say("Planning goes on.");
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
+    run(() => post(`${path}/compile`, { answers }).then(clear), { done: "Planning continues." });
   };
   return html`<form class="card stack" aria-label="Questions" onSubmit=${submit}>
-    <h2>Planning needs to know</h2>
+    <h2>Questions</h2>
     ${questions.map(
       ({ text, suggestions }, at) =>
         html`<label class="field" key=${at}>
@@ -171,8 +165,8 @@ function Questions({ path, questions, refresh }) {
     ${
       mayWrite() &&
       html`<div>
-        <button class="primary" disabled=${!answers.length}>
-          Answer
+        <button class="primary" disabled=${busy || !answers.length}>
+          Send answers
         </button>
       </div>`
     }
@@ -180,44 +174,33 @@ function Questions({ path, questions, refresh }) {
 }
 
 function Decision({ plan, path, workspace, refresh }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb({ refresh, onError: (error) => (showError(error), refresh()) });
   const [rejection, setRejection, dropRejection] = useDraft(`rejection ${plan.id}`);
   const { planning } = plan;
   const { approval } = planning;
-  const review = async (body, done) => {
-    setBusy(true);
-    try {
-      await post(`${path}/review`, body);
-      say(done);
-      setRejection(null);
-    } catch (error) {
-      sayError(error);
-    }
-    refresh();
-    setBusy(false);
-  };
+  const review = (body, done) => run(() => post(`${path}/review`, body).then(() => setRejection(null)), { done });
   const isOpen = plan.status === "draft" && !plan.compiling_by;
   const canReject = isPerson() && (isOpen || (plan.status === "approved" && !plan.compiling_by));
   return html`<section class="card stack" aria-label="Decision">
     <h2>Decision</h2>
     <p>
-      What is to be approved:${" "}
-      <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy the whole digest" />${" "}
+      Digest:${" "}
+      <${Copy} text=${workspace.digest} shown=${workspace.digest.slice(0, 8)} label="Copy digest" />${" "}
       <span class="muted">
-        the plan, its IR, code and tests, the project's own code, the environment and the commands, byte for byte.
+        covers the plan, its IR, code and tests, the project's code, the environment and the commands.
       </span>
     </p>
     ${
       approval &&
       html`<p class="status status-finished">
         <${Icon} name="check" />
-        approved ${approval.automatic ? "automatically " : ""}by <${Who} actor=${approval.by} />
+        approved ${approval.automatic ? "automatically " : ""}by <${Actor} actor=${approval.by} />
         ${approval.reason && ` (${approval.reason})`}:${" "}
         <code title=${approval.digest}>${approval.digest.slice(0, 8)}</code>
       </p>`
     }
-    <${Changed} since="it was validated; validate it again first" what=${workspace.changed_since_validation} />
-    <${Changed} since="the approval" what=${workspace.changed_since_approval} />
+    <${Changed} since="validation (validate again first)" what=${workspace.changed_since_validation} />
+    <${Changed} since="approval" what=${workspace.changed_since_approval} />
     ${!planning.validated && html`<${NotValidated} validation=${workspace.validation} />`}
     ${
       canReject &&
@@ -227,7 +210,7 @@ function Decision({ plan, path, workspace, refresh }) {
           html`<button
             class="primary"
             disabled=${busy || workspace.changed_since_validation.length > 0}
-            onClick=${() => review({ approved: true, digest: workspace.digest }, "Approved.")}
+            onClick=${() => review({ approved: true, digest: workspace.digest }, "Plan approved.")}
           >
             <${Icon} name="check" size="14" />
             Approve this plan
@@ -236,10 +219,10 @@ function Decision({ plan, path, workspace, refresh }) {
         <button
           disabled=${busy}
           aria-expanded=${String(Boolean(rejection))}
-          onClick=${() => (rejection ? dropRejection() : setRejection(NO_WORDS))}
+          onClick=${() => (rejection ? dropRejection() : setRejection(EMPTY_REJECTION))}
         >
           <${Icon} name="pencil" size="14" />
-          Reject or ask for a change
+          Reject or request changes
         </button>
       </div>`
     }
@@ -249,10 +232,10 @@ function Decision({ plan, path, workspace, refresh }) {
       html`<${Rejection}
         draft=${rejection}
         setDraft=${setRejection}
-        nodes=${planning.progress.map(({ node }) => node).filter((node) => !ONLY_LOOK.has(node))}
+        nodes=${planning.progress.map(({ node }) => node).filter((node) => !NOT_REPEATABLE.has(node))}
         model=${planning.model}
         busy=${busy}
-        onSave=${(body) => review({ approved: false, ...body }, body.node ? "It is being done again." : "Rejected.")}
+        onSave=${(body) => review({ approved: false, ...body }, body.node ? "Repeating the step." : "Plan rejected.")}
       />`
     }
   </section>`;
@@ -262,9 +245,9 @@ const NotValidated = ({ validation }) =>
   validation?.passed === false
     ? html`<p class="hint-line hint-bad">
       <${Icon} name="circle-x" size="14" /> Validation has ${counted(validation.findings.length, "finding")}, below.${" "}
-      <span class="muted">An approval is recorded, and does not make it runnable.</span>
+      <span class="muted">An approval is recorded, but the plan cannot run before it is valid.</span>
     </p>`
-    : html`<p class="muted">It is not validated: an approval is recorded, and does not make it runnable.</p>`;
+    : html`<p class="muted">Not validated. An approval is recorded, but the plan cannot run before it is validated.</p>`;
 
 const Changed = ({ since, what }) =>
   what.length > 0 &&
@@ -275,7 +258,7 @@ const Changed = ({ since, what }) =>
     </ul>
   </div>`;
 
-// What only follows from the draft is made again as it was; so is code, where rules write it by template.
+// Whether a step uses the reason of a rejection. Steps that follow from the draft, and templates, do not.
 const readsReasons = (node, model) =>
   node.startsWith("Draft") || (/^(GenerateTask|Validate)/.test(node) && !model.startsWith("offline rules"));
 
@@ -284,9 +267,9 @@ function Rejection({ draft, setDraft, nodes, model, busy, onSave }) {
     event.preventDefault();
     onSave({ reason: draft.text, ...(draft.node && { node: draft.node }) });
   };
-  return html`<form class="stack" onSubmit=${submit} aria-label="Reject or ask for a change">
+  return html`<form class="stack" onSubmit=${submit} aria-label="Reject or request changes">
     <label class="field">
-      What should be different?
+      Requested change
       <textarea
         rows="3"
         required
@@ -295,13 +278,13 @@ function Rejection({ draft, setDraft, nodes, model, busy, onSave }) {
       ></textarea>
     </label>
     <label class="field">
-      Do again
+      Repeat step
       <select onChange=${(event) => setDraft({ ...draft, node: event.currentTarget.value })}>
-        <option value="">nothing: only reject it</option>
+        <option value="">none (only reject)</option>
         ${nodes.map(
           (node) =>
             html`<option key=${node} value=${node} selected=${node === draft.node}>
-              ${words(node)}
+              ${stepName(node)}
             </option>`,
         )}
       </select>
@@ -310,13 +293,13 @@ function Rejection({ draft, setDraft, nodes, model, busy, onSave }) {
       draft.node &&
       !readsReasons(draft.node, model) &&
       html`<p class="muted">
-        ${words(draft.node)} works by rules: it is done again, and reads no reason. To try other things, choose Draft
+        ${stepName(draft.node)} follows fixed rules and ignores the reason. To change the experiments, choose Draft
         Implementation Plan.
       </p>`
     }
     <div>
       <button class="danger" disabled=${busy || !draft.text.trim()}>
-        ${draft.node ? "Have it done again" : "Reject plan"}
+        ${draft.node ? "Repeat step" : "Reject plan"}
       </button>
     </div>
   </form>`;
@@ -332,7 +315,7 @@ function Validation({ validation }) {
     <h2>Validation</h2>
     <p class="status status-${validation.passed ? "finished" : "failed"}">
       <${Icon} name=${validation.passed ? "circle-check" : "circle-x"} />
-      ${validation.passed ? "Every check passed" : counted(validation.findings.length, "finding")}${" "}
+      ${validation.passed ? "All checks passed" : counted(validation.findings.length, "finding")}${" "}
       <code title=${validation.digest}>${validation.digest.slice(0, 8)}</code>
     </p>
     ${
@@ -352,19 +335,19 @@ function Validation({ validation }) {
   </section>`;
 }
 
-// What it predicts comes as intervals: nobody knows better before it has run.
+// The rehearsal's predictions are intervals.
 function Rehearsal({ rehearsal }) {
   if (!rehearsal) return null;
   const kind = { passed: "finished", failed: "failed" }[rehearsal.outcome] ?? "stopped";
-  const said = rehearsal.prediction;
+  const prediction = rehearsal.prediction;
   const between = (pair) => pair && `${duration(pair[0])} to ${duration(pair[1])}`;
-  const facts = said
+  const facts = prediction
     ? [
-        ["runs", `${said.runs}, ${said.at_a_time} at a time`],
-        ["one run", between(said.run_seconds)],
-        ["all of it", between(said.total_seconds)],
-        ["memory of a run", said.memory_mb && bytes(said.memory_mb * 1e6)],
-        ["judged by", said.basis],
+        ["Runs", `${prediction.runs} (${prediction.at_a_time} in parallel)`],
+        ["Time per run", between(prediction.run_seconds)],
+        ["Total time", between(prediction.total_seconds)],
+        ["Memory per run", prediction.memory_mb && bytes(prediction.memory_mb * 1e6)],
+        ["Based on", prediction.basis],
       ].filter(([, value]) => value)
     : [];
   return html`<section class="card stack" aria-label="Rehearsal">
@@ -394,23 +377,23 @@ function Rehearsal({ rehearsal }) {
   </section>`;
 }
 
-// What a plan is at while it is rehearsed or executed: its sweeps and how far they are, and steps that have not ended, with the reason if one waits.
+// The sweeps and unfinished runs of a plan.
 
-const SWEEPS = 200; // among the newest of the project
+const SWEEPS = 200; // newest sweeps to search
 const OPEN = "ready,queued,launching,waiting,running";
 
 function PlanWork({ plan }) {
-  const sweeps = useFetched("sweeps", { limit: SWEEPS }, { wakes: wakesOn("sweep.", "run.status") });
+  const sweeps = useFetched("sweeps", { limit: SWEEPS }, { refreshOn: eventTypes("sweep.", "run.status") });
   const runs = useFetched(
     "runs",
     { plan_id: plan.id, status: OPEN, limit: SWEEPS },
-    { wakes: wakesOn("run.status", "run.created") },
+    { refreshOn: eventTypes("run.status", "run.created") },
   );
   const own = (sweeps.data ?? []).filter((sweep) => sweep.plan_id === plan.id).reverse();
   const steps = (runs.data ?? []).filter((run) => !run.sweep_id);
   if (!own.length && !steps.length) return null;
-  return html`<section class="panel plan-work" aria-label="Its runs">
-    <h2>Its runs</h2>
+  return html`<section class="panel plan-work" aria-label="Runs of this plan">
+    <h2>Runs</h2>
     ${
       own.length > 0 &&
       html`<ul class="lines">

@@ -1,64 +1,43 @@
-// What can be done with a plan now.
+// The actions of a plan.
 
 import { post, remove } from "../data/api.js";
 import { go } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
-import { html, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
+import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Menu } from "../ui/menu.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export function PlanVerbs({ plan, refresh }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb({ refresh });
   const path = `plans/${encodeURIComponent(plan.id)}`;
   const hasRun = plan.status === "failed" || plan.status === "completed";
-  const doing = async (work, words) => {
-    setBusy(true);
-    try {
-      await work();
-      say(words);
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
+  const act = (verb, done, confirm, body) => run(() => post(`${path}/${verb}`, body), { done, confirm });
+  const archive = () => {
+    const text = "The plan is permanently hidden from the default lists. Its document, files and results are kept.";
+    act("archive", "Plan archived.", { title: `Archive “${plan.title}”?`, text, verb: "Archive plan" });
   };
-  const archive = async () => {
-    const text = "It leaves the usual lists for good. Its text, files and results stay.";
-    if (await ask({ title: `Archive “${plan.title}”?`, text, verb: "Archive plan" }))
-      doing(() => post(`${path}/archive`), "Archived.");
+  const drop = () => {
+    const text = "Its versions and files are deleted. Its runs are kept. This cannot be undone.";
+    const confirm = { title: `Delete “${plan.title}”?`, text, verb: "Delete plan" };
+    run(() => remove(path).then(() => go("#/plans")), { confirm, done: "Plan deleted." });
   };
-  const drop = async () => {
-    const text = "Its versions and files go with it. Runs that it started stay. This cannot be undone.";
-    if (await ask({ title: `Delete “${plan.title}”?`, text, verb: "Delete plan" }))
-      doing(async () => (await remove(path), go("#/plans")), "Deleted.");
-  };
-  const execute = async () => {
+  const execute = () => {
+    const title = `Execute “${plan.title}”${hasRun ? " again" : ""}?`;
     const text = hasRun
-      ? "What failed or did not finish is run again, exactly as it was approved. What finished stays."
-      : "Its steps start as runs on this machine, exactly as they were approved.";
-    if (
-      await ask({
-        title: `Execute “${plan.title}”${hasRun ? " again" : ""}?`,
-        text,
-        verb: "Execute plan",
-        kind: "primary",
-      })
-    )
-      doing(() => post(`${path}/execute`), "It has begun.");
+      ? "Failed and unfinished runs are repeated exactly as approved. Finished runs are kept."
+      : "The steps of the plan start as runs, exactly as approved.";
+    act("execute", "Plan started.", { title, text, verb: "Execute plan", kind: "primary" });
   };
-  const stop = async () => {
-    if (
-      await ask({ title: "Stop the execution?", text: "Every run that it started will be ended.", verb: "Stop plan" })
-    )
-      doing(() => post(`${path}/stop`), "Stopping.");
+  const stop = () => {
+    const text = "All runs of the plan will be stopped.";
+    act("stop", "Stopping the plan.", { title: "Stop the execution?", text, verb: "Stop plan" });
   };
   if (!mayWrite()) return null;
   const made = plan.planning;
   const isDraft = plan.status === "draft" || plan.status === "failed";
   const compilable = made !== undefined && isDraft && !plan.compiling_by;
-  return html`<div class="verbs" role="group" aria-label="What to do with this plan">
+  return html`<div class="verbs" role="group" aria-label="Plan actions">
     ${
       made?.ready_for_run &&
       (plan.status === "approved" || plan.status === "failed") &&
@@ -76,7 +55,7 @@ export function PlanVerbs({ plan, refresh }) {
     }
     ${
       compilable &&
-      html`<button disabled=${busy} onClick=${() => doing(() => post(`${path}/compile`, {}), "Being compiled.")}>
+      html`<button disabled=${busy} onClick=${() => act("compile", "Compiling the plan.", undefined, {})}>
         <${Icon} name="workflow" size="14" />
         ${made ? "Compile again" : "Compile"}
       </button>`
@@ -84,7 +63,7 @@ export function PlanVerbs({ plan, refresh }) {
     ${
       compilable &&
       made &&
-      html`<button disabled=${busy} onClick=${() => doing(() => post(`${path}/validate`, {}), "Being validated.")}>
+      html`<button disabled=${busy} onClick=${() => act("validate", "Validating the plan.", undefined, {})}>
         <${Icon} name="circle-check" size="14" />
         Validate
       </button>`
@@ -95,7 +74,7 @@ export function PlanVerbs({ plan, refresh }) {
           plan.status === "completed" &&
           html`<button class="menu-item" onClick=${() => (close(), execute())}>
             <${Icon} name="play" size="14" />
-            Run failed ones again…
+            Retry failed runs…
           </button>`
         }
         ${

@@ -1,16 +1,16 @@
-// Every text that was saved, and what changed from one to the next.
+// The saved versions of a plan, and the diff between two of them.
 
 import { useFetched } from "../data/fetched.js";
 import { html, useMemo, useState } from "../view.js";
 import { Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
-import { Who } from "../work/who.js";
+import { Actor } from "../work/actor.js";
 
 export function PlanVersions({ plan }) {
   const { data, problem, refresh } = useFetched(
     `plans/${encodeURIComponent(plan.id)}/versions`,
     { limit: 100 },
-    { wakes: (event) => event.data.plan_id === plan.id },
+    { refreshOn: (event) => event.data.plan_id === plan.id },
   );
   const [picked, setPicked] = useState(null);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
@@ -37,7 +37,7 @@ export function PlanVersions({ plan }) {
             <strong class="num">v${one.version}</strong>
             <span class="version-title">${one.title}</span>
             <span class="muted">
-              <${Who} actor=${one.created_by} />
+              <${Actor} actor=${one.created_by} />
             </span>
             <span class="muted run-line-time">
               <${Ago} time=${one.created_at} />
@@ -49,7 +49,7 @@ export function PlanVersions({ plan }) {
       older &&
       html`<div class="controls controls-left">
         ${choice("From version", older.version, (version) => setPicked([version, newer.version]))}
-        ${choice("to version", newer.version, (version) => setPicked([older.version, version]))}
+        ${choice("To version", newer.version, (version) => setPicked([older.version, version]))}
       </div>
       <${Diff} before=${older.raw_markdown} after=${newer.raw_markdown} />`
     }
@@ -60,8 +60,8 @@ const KIND = { "+": "hl-addition", "-": "hl-deletion", " ": "" };
 
 export function Diff({ before, after }) {
   const lines = useMemo(() => hunks(lineDiff(before, after)), [before, after]);
-  if (before === after) return html`<p class="muted">The same text.</p>`;
-  return html`<pre class="code diff" tabindex="0" role="region" aria-label="What changed">
+  if (before === after) return html`<p class="muted">No differences.</p>`;
+  return html`<pre class="code diff" tabindex="0" role="region" aria-label="Diff">
     ${lines.map((line, at) =>
       line
         ? html`<span key=${at} class="diff-line ${KIND[line[0]]}">
@@ -74,9 +74,9 @@ export function Diff({ before, after }) {
   </pre>`;
 }
 
-// What changed between two texts, line by line: [" " | "-" | "+", line] each.
+// Return the line diff of two texts: [" " | "-" | "+", line] each.
 
-const MOST_CELLS = 4_000_000;
+const MAX_CELLS = 4_000_000;
 
 function lineDiff(before, after) {
   const [a, b] = [before.split("\n"), after.split("\n")];
@@ -89,9 +89,9 @@ function lineDiff(before, after) {
   return [...same(a.slice(0, start)), ...middle, ...same(end ? a.slice(-end) : [])];
 }
 
-// By the longest common subsequence; two long texts without much in common are shown as one taken out, one put in.
+// Longest common subsequence. Two long texts with little in common are shown as one removal and one insertion.
 function changed(a, b) {
-  if (a.length * b.length > MOST_CELLS) return [...a.map((line) => ["-", line]), ...b.map((line) => ["+", line])];
+  if (a.length * b.length > MAX_CELLS) return [...a.map((line) => ["-", line]), ...b.map((line) => ["+", line])];
   const width = b.length + 1;
   const common = new Uint16Array((a.length + 1) * width);
   for (let i = a.length - 1; i >= 0; i -= 1) {
@@ -113,7 +113,7 @@ function changed(a, b) {
   return found;
 }
 
-// Only what changed, with a few lines around it; gaps as null.
+// Keep changed lines and a few lines around them; gaps become null.
 function hunks(lines, around = 3) {
   const near = new Set();
   lines.forEach(([kind], at) => {

@@ -1,6 +1,6 @@
-// Terminal colours as data: text in, pieces of text with a class or a colour out. Other control sequences are dropped.
+// Split terminal output into pieces with a class or a color. Other control sequences are dropped.
 
-// Those that begin with [ stand before those of two bytes: [ would do as the second of these.
+// Sequences that start with [ come before two-byte sequences, which would match the [ as well.
 const SEQUENCE =
   /\x1b(?:\[([0-9;:]*)([@-~])|\[[0-?]*[ -/]*[@-~]?|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])/g;
 const CONTROL = /[\x00-\x08\x0b\x0c\x0e-\x1a\x1c-\x1f\x7f]/g;
@@ -56,7 +56,7 @@ function applied(style, parameters) {
   return next;
 }
 
-// `5;n` of 256 colours or `2;r;g;b`; numbers only, so nothing else can reach a style.
+// Parse `5;n` (256 colors) or `2;r;g;b`. Only numbers reach the style.
 function extended(codes, at) {
   if (codes[at] === 5) return [indexed(codes[at + 1]), 2];
   if (codes[at] === 2) return [rgb(codes[at + 1], codes[at + 2], codes[at + 3]), 4];

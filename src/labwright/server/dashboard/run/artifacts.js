@@ -1,8 +1,8 @@
-// Files that a run made. Pictures are fetched with the token and shown from memory; everything else is text or a download,
-// so that nothing a run wrote is ever a page on our origin.
+// Files of a run. Images are fetched with the token and shown from memory; everything else is text or a download, so that
+// a file of a run never becomes a page on our origin.
 
-import { getBeginning, getBlob, isAborted, runPath, saveBlob } from "../data/api.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { getFirstBytes, getBlob, isAborted, runPath, saveBlob } from "../data/api.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { onHint } from "../data/store.js";
 import { bytes } from "../format.js";
 import { html, useEffect, useState } from "../view.js";
@@ -10,7 +10,8 @@ import { Code, languageOf } from "../ui/code.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
-import { sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 const PICTURES = {
   png: "image/png",
@@ -21,7 +22,7 @@ const PICTURES = {
   svg: "image/svg+xml",
 };
 const SHOWN_AS_TEXT = 300_000;
-const LARGEST_TILE = 4_000_000; // a larger picture is fetched when it is opened
+const LARGEST_TILE = 4_000_000; // larger images are fetched when they are opened
 const AT_ONCE = 60;
 const HERE = "artifacts/";
 
@@ -33,7 +34,7 @@ export function Artifacts({ run }) {
   const { data, problem, refresh } = useFetched(
     runPath(run.id, "/artifacts"),
     {},
-    { wakes: (event) => event.run_id === run.id && wakesOn("run.")(event) },
+    { refreshOn: (event) => event.run_id === run.id && eventTypes("run.")(event) },
   );
   const [open, setOpen] = useState(null);
   const [limit, setLimit] = useState(AT_ONCE);
@@ -41,8 +42,8 @@ export function Artifacts({ run }) {
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   if (!data.length)
-    return html`<${Message} icon="image" title="This run has kept no files">
-      <p class="muted">A script keeps a picture, or names a file, with</p>
+    return html`<${Message} icon="image" title="No files">
+      <p class="muted">A script saves an image or a file with:</p>
       <pre class="teach">${`labwright.log({"samples": labwright.Image("out.png")}, step=step)\nlabwright.save("model.pt")`}</pre>
     </${Message}>`;
   const found = [...data].reverse();
@@ -93,7 +94,7 @@ function Tile({ run, item, onOpen }) {
 const pathOf = (run, item) =>
   runPath(run.id, `/artifacts/${item.path.slice(HERE.length).split("/").map(encodeURIComponent).join("/")}`);
 
-// `otherwise` is shown for what is called a picture and is none, or is gone.
+// `otherwise` is shown if the file is missing or not an image.
 function Picture({ run, item, alt = item.caption || item.key, otherwise }) {
   const source = usePicture(run, item);
   const [isBroken, setBroken] = useState(false);
@@ -103,10 +104,10 @@ function Picture({ run, item, alt = item.caption || item.key, otherwise }) {
     : html`<span class="artifact-picture" aria-busy="true"></span>`;
 }
 
-// The server sends every file as an attachment; its type is set here by its name. An SVG becomes a data: address, which has
-// no origin: even opened in a window of its own it could reach nothing of ours.
+// The type comes from the file name. An SVG becomes a data: URL, which has no origin: it cannot reach our data even in its
+// own window.
 function usePicture(run, item) {
-  const [source, setSource] = useState(""); // null if it cannot be had
+  const [source, setSource] = useState(""); // null if it failed to load
   useEffect(() => {
     const abort = new AbortController();
     let made = "";
@@ -134,31 +135,27 @@ const asData = (blob) =>
   });
 
 function Viewer({ run, item, onClose }) {
-  const [text, setText] = useState(undefined); // null if it is none
-  const [isSaving, setSaving] = useState(false);
+  const [text, setText] = useState(undefined); // null if it is not text
+  const [isSaving, download] = useVerb();
   useEffect(() => {
     if (isPicture(item.path)) return undefined;
     const abort = new AbortController();
     readable(run, item, abort.signal).then(setText, (error) => {
       if (isAborted(error)) return;
-      sayError(error);
+      showError(error);
       onClose();
     });
     return () => abort.abort();
   }, [item]);
-  const save = async () => {
-    setSaving(true);
-    await getBlob(pathOf(run, item)).then((blob) => saveBlob(blob, fileName(item.path)), sayError);
-    setSaving(false);
-  };
+  const save = () => download(async () => saveBlob(await getBlob(pathOf(run, item)), fileName(item.path)));
   return html`<${Dialog} title=${item.caption || item.key} onClose=${onClose} wide>
     <p class="muted small">
       ${fileName(item.path)} · step ${item.step} · ${bytes(item.size)}
-      ${text && item.size > SHOWN_AS_TEXT && ` · its first ${bytes(SHOWN_AS_TEXT)}`}
+      ${text && item.size > SHOWN_AS_TEXT && ` · first ${bytes(SHOWN_AS_TEXT)}`}
     </p>
     ${
       isPicture(item.path) &&
-      html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as a picture.</p>`} />`
+      html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as an image.</p>`} />`
     }
     ${typeof text === "string" && html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
     ${text === null && html`<p class="muted">This file cannot be shown as text.</p>`}
@@ -172,9 +169,9 @@ function Viewer({ run, item, onClose }) {
   </${Dialog}>`;
 }
 
-// The beginning of a file as text, or null if it is none. An empty file has no bytes to ask for.
+// Return the start of a file as text, or null if it is not text. An empty file cannot be range-requested.
 async function readable(run, item, abort) {
   if (!item.size) return "";
-  const text = await (await getBeginning(pathOf(run, item), SHOWN_AS_TEXT, abort)).text();
+  const text = await (await getFirstBytes(pathOf(run, item), SHOWN_AS_TEXT, abort)).text();
   return text.includes("\0") || text.split("\ufffd").length > 8 ? null : text;
 }

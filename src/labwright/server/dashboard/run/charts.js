@@ -1,6 +1,6 @@
-// All curves of a run, by group, live.
+// The charts of a run, by group, live.
 
-import { ChartControls, ChartNote, look, placeText, setLook } from "../charts/chart_look.js";
+import { ChartControls, ChartNote, chartOptions, positionText, setChartOptions } from "../charts/chart_options.js";
 import { colorAt, Plot, TALL } from "../charts/plot.js";
 import { savePicture } from "../charts/plot_picture.js";
 import { columnsOf, grouped } from "../charts/series.js";
@@ -13,13 +13,14 @@ import { html, signal, useEffect, useMemo, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
-import { sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
 
 const REFRESH_MS = 1000;
 const AT_ONCE = 30;
 const MAX_POINTS = 1000;
+
 export function Charts({ run }) {
-  const asked = route.value.query.get("metric") ?? ""; // one that somebody came for
+  const linked = route.value.query.get("metric") ?? ""; // opened by a link to this metric
   const [more, setLimit] = useState(AT_ONCE);
   const [series, setSeries] = useState(null);
   const [filter, setFilter] = useState("");
@@ -27,10 +28,10 @@ export function Charts({ run }) {
   const own = all.filter((key) => !isSystem(key));
   const system = all.filter(isSystem);
   const found = own.filter((key) => key.toLowerCase().includes(filter.toLowerCase()));
-  const limit = Math.max(more, found.indexOf(asked) + 1);
+  const limit = Math.max(more, found.indexOf(linked) + 1);
   const keys = found.slice(0, limit);
-  const { by } = look.value;
-  const showsSystem = look.value.system || isSystem(asked);
+  const { by } = chartOptions.value;
+  const showsSystem = chartOptions.value.system || isSystem(linked);
   useSeries(run.id, showsSystem ? [...keys, ...system] : keys, by, setSeries);
   const zoom = useMemo(() => signal(null), [run.id, by]);
 
@@ -39,9 +40,9 @@ export function Charts({ run }) {
       ${members.map(
         (key) =>
           html`<${Card}
-            key="${key} ${key === asked}"
+            key="${key} ${key === linked}"
             name=${key}
-            isAsked=${key === asked}
+            isLinked=${key === linked}
             series=${series?.get(key)}
             zoom=${zoom}
             color=${colorAt(all.indexOf(key))}
@@ -83,7 +84,7 @@ export function Charts({ run }) {
       html`<details
         class="chart-group"
         open=${showsSystem}
-        onToggle=${(event) => setLook({ system: event.currentTarget.open })}
+        onToggle=${(event) => setChartOptions({ system: event.currentTarget.open })}
       >
         <summary>CPU, memory, disk and GPU</summary>
         ${showsSystem && grid(system)}
@@ -92,9 +93,9 @@ export function Charts({ run }) {
   </section>`;
 }
 
-const isSystem = (key) => key.startsWith("system/"); // what the machine did, sampled for every run
+const isSystem = (key) => key.startsWith("system/"); // machine metrics, sampled for every run
 
-// Fetched again when the server hints that the run's series grew, at most once a second.
+// Fetch the series, and again when the run logs more, at most once a second.
 function useSeries(runId, keys, by, setSeries) {
   const wanted = JSON.stringify(keys);
   const again = resync.value;
@@ -119,18 +120,19 @@ function useSeries(runId, keys, by, setSeries) {
   }, [runId, wanted, by, again]);
 }
 
-function Card({ runId, name, series, color, zoom, isAsked }) {
-  const [isBig, setBig] = useState(isAsked);
+function Card({ runId, name, series, color, zoom, isLinked }) {
+  const [isBig, setBig] = useState(isLinked);
   useEffect(() => {
-    if (isAsked && series) document.querySelector(".chart-big").scrollIntoView({ block: "center" });
+    if (isLinked && series) document.querySelector(".chart-big").scrollIntoView({ block: "center" });
   }, [Boolean(series)]);
-  // Until the answer for the other axis is there, the old curve would be drawn on the wrong one.
-  if (!series || series.by !== look.value.by) return html`<figure class="chart chart-empty" aria-busy="true"></figure>`;
+  // Do not draw the old series on a new axis.
+  if (!series || series.by !== chartOptions.value.by)
+    return html`<figure class="chart chart-empty" aria-busy="true"></figure>`;
   return html`<${Chart}
     runId=${runId}
     name=${name}
     series=${series}
-    look=${look.value}
+    options=${chartOptions.value}
     color=${color}
     zoom=${zoom}
     isBig=${isBig}
@@ -140,26 +142,25 @@ function Card({ runId, name, series, color, zoom, isAsked }) {
 
 const NoMetrics = () =>
   html`<p class="hint-line">
-    No metrics so far. Log them in the script:${" "}
+    No metrics yet. Log them in the script:${" "}
     <code>${`import labwright; labwright.log({"loss": loss}, step=step)`}</code>
   </p>`;
 
-// One metric of one run as a curve; words beside it are ordinary text of the page.
-
-function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
+// One metric of one run.
+function Chart({ runId, name, series, options, color, zoom, isBig, onBig }) {
   const plot = useRef(null);
   useKeys({ ...(isBig && { Escape: onBig }) });
   const [hover, setHover] = useState(null);
-  const data = useMemo(() => columnsOf(series, look), [series, look]);
+  const data = useMemo(() => columnsOf(series, options), [series, options]);
   const isEmpty = data.columns[1].every((value) => value === null);
-  const lines = [{ color, width: 1, alpha: look.smoothing ? 0.25 : 0, dots: false }, { color }];
+  const lines = [{ color, width: 1, alpha: options.smoothing ? 0.25 : 0, dots: false }, { color }];
   const saveTable = () =>
     getBlob(runPath(runId, "/metrics/export"), { keys: [name] }).then(
       (blob) => saveBlob(blob, `${runId} ${name}.csv`),
-      sayError,
+      showError,
     );
   const saveChart = () =>
-    savePicture(plot.current, `${runId} ${name}.png`, `${name} by ${look.by}`, [
+    savePicture(plot.current, `${runId} ${name}.png`, `${name} by ${options.by}`, [
       { name: `${knownRun(runId).value.name} (${runId})`, color },
     ]);
 
@@ -168,7 +169,7 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
       <span class="chart-name" title=${name}>
         ${name}
       </span>
-      <${Reading} series=${series} data=${data} hover=${hover} look=${look} />
+      <${Reading} series=${series} data=${data} hover=${hover} options=${options} />
       <span class="chart-tools">
         <button class="bare" aria-label=${isBig ? "Smaller" : "Larger"} aria-pressed=${String(isBig)} onClick=${onBig}>
           <${Icon} name="maximize-2" size="12" />
@@ -176,7 +177,7 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
         <${Menu} label=${html`<span class="hidden">Download ${name}</span>`} icon="download">
           ${(close) =>
             html`<button class="menu-item" onClick=${() => (close(), saveChart())}>
-              Picture (PNG)
+              Image (PNG)
             </button>
             <button class="menu-item" onClick=${() => (close(), saveTable())}>
               All points (CSV)
@@ -196,9 +197,9 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
       key=${isEmpty}
       columns=${data.columns}
       lines=${lines}
-      axis=${look.by}
-      logX=${look.logX}
-      logY=${look.log}
+      axis=${options.by}
+      logX=${options.logX}
+      logY=${options.log}
       zoom=${zoom}
       height=${isBig ? TALL : undefined}
       label="${name}: last ${number(series.last)} at step ${series.last_step}"
@@ -209,8 +210,8 @@ function Chart({ runId, name, series, look, color, zoom, isBig, onBig }) {
   </figure>`;
 }
 
-// The value under the pointer, else the last one.
-function Reading({ series, data, hover, look }) {
+// The value under the pointer, or the last value.
+function Reading({ series, data, hover, options }) {
   const [xs, values] = data.columns;
   if (hover === null || values[hover] === undefined || values[hover] === null) {
     return html`<span class="chart-value num" title="${series.last} at step ${series.last_step}">
@@ -218,6 +219,6 @@ function Reading({ series, data, hover, look }) {
     </span>`;
   }
   return html`<span class="chart-value num" title=${values[hover]}>
-    <span class="muted">${placeText(look.by, xs[hover])}</span> ${number(values[hover])}
+    <span class="muted">${positionText(options.by, xs[hover])}</span> ${number(values[hover])}
   </span>`;
 }

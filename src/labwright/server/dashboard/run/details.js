@@ -1,4 +1,4 @@
-// What a run is: parameters beside those of another run, command, environment, facts, notes.
+// A run's details: command, parameters, environment, facts, notes, and its code.
 
 import { isAborted, runPath } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
@@ -11,7 +11,8 @@ import { html, useEffect, useState } from "../view.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
-import { say, sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export function RunDetails({ run }) {
   const names = [...Object.keys(run.env), ...run.secret_env].sort();
@@ -51,7 +52,7 @@ export function RunDetails({ run }) {
                 </code>`,
             )}
           </p>`
-          : html`<p class="muted">Nothing added to the server's.</p>`
+          : html`<p class="muted">Same as the server's environment.</p>`
       }
     </div>
     <div class="card">
@@ -81,9 +82,9 @@ function Parameters({ run }) {
   const sweep = useFetched(run.sweep_id && `sweeps/${encodeURIComponent(run.sweep_id)}`);
   const best = sweep.data?.best?.run_id;
   const choices = [
-    ["", "Alone"],
-    run.parent_run_id && [run.parent_run_id, "Beside its parent"],
-    best && best !== run.id && [best, "Beside the best of its sweep"],
+    ["", "This run only"],
+    run.parent_run_id && [run.parent_run_id, "Compare with parent"],
+    best && best !== run.id && [best, "Compare with the sweep's best"],
   ].filter(Boolean);
   const [otherId, setOtherId] = useState("");
   const other = useRun(otherId);
@@ -108,7 +109,7 @@ function Parameters({ run }) {
     ${
       !names.length &&
       html`<p class="muted">
-        None given. <code>labwright run --param lr=0.1 -- …</code> records one.
+        None. Record one with <code>labwright run --param lr=0.1 -- …</code>.
       </p>`
     }
     ${
@@ -168,7 +169,7 @@ function useRun(id) {
     const abort = new AbortController();
     loadRun(id, abort.signal).then(
       () => draw((count) => count + 1),
-      (error) => !isAborted(error) && sayError(error),
+      (error) => !isAborted(error) && showError(error),
     );
     return () => abort.abort();
   }, [id]);
@@ -181,11 +182,11 @@ function factsOf(run) {
     ["queued", exactTime(run.queued_at)],
     ["started", exactTime(run.started_at)],
     ["ended", exactTime(run.ended_at)],
-    ["processor time", usage.cpu_seconds === undefined ? "" : duration(usage.cpu_seconds)],
-    ["most memory", usage.max_memory_mb ? bytes(usage.max_memory_mb * 1e6) : ""],
+    ["CPU time", usage.cpu_seconds === undefined ? "" : duration(usage.cpu_seconds)],
+    ["peak memory", usage.max_memory_mb ? bytes(usage.max_memory_mb * 1e6) : ""],
     [
       "git commit",
-      snapshot?.git_commit ? `${snapshot.git_commit.slice(0, 8)}${snapshot.dirty ? " with changes" : ""}` : "",
+      snapshot?.git_commit ? `${snapshot.git_commit.slice(0, 8)}${snapshot.dirty ? " (modified)" : ""}` : "",
     ],
     ["code snapshot", snapshot ? snapshot.hash.slice(0, 8) : ""],
     ["launcher", run.launcher ?? ""],
@@ -197,15 +198,10 @@ function factsOf(run) {
 
 function Notes({ run }) {
   const [draft, setDraft, dropDraft] = useDraft(`notes ${run.id}`);
-  const save = async (event) => {
+  const [busy, act] = useVerb();
+  const save = (event) => {
     event.preventDefault();
-    try {
-      await changeRun(run.id, { notes: draft.text });
-      setDraft(null);
-      say("Notes saved.");
-    } catch (error) {
-      sayError(error);
-    }
+    act(() => changeRun(run.id, { notes: draft.text }).then(() => setDraft(null)), { done: "Notes saved." });
   };
   if (!draft) {
     return html`<div class="card">
@@ -219,7 +215,7 @@ function Notes({ run }) {
           </button>`
         }
       </div>
-      ${run.notes ? html`<p class="notes">${run.notes}</p>` : html`<p class="muted">None.</p>`}
+      ${run.notes ? html`<p class="notes">${run.notes}</p>` : html`<p class="muted">No notes.</p>`}
     </div>`;
   }
   return html`<form class="card" onSubmit=${save}>
@@ -235,18 +231,19 @@ function Notes({ run }) {
       <button type="button" onClick=${dropDraft}>
         Cancel
       </button>
-      <button class="primary">Save notes</button>
+      <button class="primary" disabled=${busy}>
+        Save notes
+      </button>
     </div>
   </form>`;
 }
 
-// The code of a run against the files of now.
-
+// The run's code snapshot, compared with the current files.
 export function RunCode({ run }) {
   const { data, problem, refresh } = useFetched(run.snapshot && runPath(run.id, "/diff"));
   if (!run.snapshot)
-    return html`<${Message} icon="file-code" title="No code was kept with this run">
-      <p class="muted">Its folder is not the project's, or it was logged from outside.</p>
+    return html`<${Message} icon="file-code" title="No code snapshot">
+      <p class="muted">The run's folder is outside the project, or the run was logged from elsewhere.</p>
     </${Message}>`;
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
@@ -258,25 +255,21 @@ export function RunCode({ run }) {
       ${
         commit &&
         html`, on commit <code title=${commit}>${commit.slice(0, 8)}</code>
-        ${dirty ? " with changes that were not committed" : ""}`
+        ${dirty ? " with uncommitted changes" : ""}`
       }
       .
-      ${
-        same
-          ? " The project's files are still the same."
-          : " This is what changed in the project since the run was submitted:"
-      }
+      ${same ? " The project files have not changed since." : " The project files have changed since:"}
     </p>
     ${
       !same &&
       html`<${FileNames} title="new" names=${data.added} />
-      <${FileNames} title="gone" names=${data.removed} />
+      <${FileNames} title="deleted" names=${data.removed} />
       <${FileNames} title="changed" names=${data.changed} />
       <${Code} text=${data.text} language="diff" label="Changes since submit" />
       ${
         data.truncated &&
         html`<p class="muted">
-          More changed than is shown. <code>labwright diff ${run.id}</code> has all of it.
+          The diff is cut off. <code>labwright diff ${run.id}</code> shows all of it.
         </p>`
       }`
     }

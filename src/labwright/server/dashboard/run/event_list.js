@@ -1,4 +1,4 @@
-// What happened, when, and who did it.
+// The events of a run.
 
 import { useFetched } from "../data/fetched.js";
 import { html } from "../view.js";
@@ -12,7 +12,7 @@ export function RunEvents({ run }) {
   const { data, problem, refresh } = useFetched(
     "events",
     { run_id: run.id, limit: 1000 },
-    { wakes: (event) => event.run_id === run.id },
+    { refreshOn: (event) => event.run_id === run.id },
   );
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
@@ -20,7 +20,7 @@ export function RunEvents({ run }) {
 }
 
 function EventList({ events }) {
-  if (!events.length) return html`<${Message} icon="calendar" title="Nothing has happened yet" />`;
+  if (!events.length) return html`<${Message} icon="calendar" title="No events yet" />`;
   return html`<ol class="events" aria-label="Events">
     ${[...events].reverse().map(
       (event) =>
@@ -30,7 +30,7 @@ function EventList({ events }) {
             ${event.actor.split(":")[0]}
           </span>
           <code class="event-type">${event.type}</code>
-          <span class="event-what">${wordsOf(event)}</span>
+          <span class="event-what">${eventText(event)}</span>
           <span class="muted event-when">
             <${Ago} time=${event.time} />
           </span>
@@ -39,7 +39,7 @@ function EventList({ events }) {
   </ol>`;
 }
 
-function wordsOf({ type, data }) {
+function eventText({ type, data }) {
   if (type.endsWith(".status"))
     return `${data.from} → ${data.to}${data.reason ? `: ${String(data.reason).replaceAll("_", " ")}` : ""}`;
   if (data.text || data.message) return data.text ?? data.message;

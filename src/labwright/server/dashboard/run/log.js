@@ -1,4 +1,4 @@
-// A run's output, live. Only the lines in view are in the page; only part of a long output is in memory.
+// A run's output, live. Only visible lines are in the page; only part of a long output is in memory.
 
 import { isAborted } from "../data/api.js";
 import { isTerminal, onHint, resync } from "../data/store.js";
@@ -9,7 +9,7 @@ import { LogReader } from "./log_reader.js";
 import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast, showError } from "../ui/toast.js";
 import { useVirtual } from "../ui/virtual.js";
 
 const LINE_HEIGHT = 18;
@@ -20,10 +20,10 @@ export function Log({ run }) {
   const [, draw] = useState(0);
   const changed = () => draw((count) => count + 1);
   const [follows, setFollows] = useState(true);
-  const [marked, setMarked] = useState(null); // a line, not its number: numbers shift as lines come in above
-  const [isSeeking, setSeeking] = useState(false);
+  const [marked, setMarked] = useState(null); // the line itself: line numbers shift when lines are added above
+  const [isSearching, setSearching] = useState(false);
   const goal = useRef(null);
-  const [search, setSearch] = useState({ words: "", all: null });
+  const [search, setSearch] = useState({ query: "", all: null });
   const reader = useReader(run, follows, changed);
   const { buffer } = reader;
   const lines = search.all ?? buffer.lines;
@@ -42,7 +42,7 @@ export function Log({ run }) {
   });
 
   const onScroll = ({ currentTarget: box }) => {
-    if (search.all || !ref.current) return; // the second: told of once more after the page was left
+    if (search.all || !ref.current) return; // ref is empty if the page was closed
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     setFollows(below < LINE_HEIGHT && reader.isAtEnd);
     if (box.scrollTop < NEAR && buffer.start > 0) reader.earlier();
@@ -56,22 +56,22 @@ export function Log({ run }) {
   };
   const toEnd = async () => {
     setMarked(null);
-    setSearch({ words: search.words, all: null });
+    setSearch({ query: search.query, all: null });
     if (!reader.isAtEnd) await reader.tail();
     setFollows(true);
   };
   const toError = async () => {
-    setSeeking(true); // in a huge output it takes seconds
-    setSearch({ words: "", all: null }); // now, not with the answer: what is typed meanwhile is searched for
+    setSearching(true); // a huge output takes seconds
+    setSearch({ query: "", all: null }); // clear it now, so that new input is not lost
     try {
       const { offset, searched, total_size: total } = await reader.firstError();
       if (offset === null)
-        say(`No error was found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
+        showToast(`No error found in ${searched < total ? `the first ${bytes(searched)} of ` : ""}this output.`);
       else await showAt(offset);
     } catch (error) {
-      if (!isAborted(error)) sayError(error);
+      if (!isAborted(error)) showError(error);
     }
-    setSeeking(false);
+    setSearching(false);
   };
   const showAt = async (offset) => {
     setFollows(false);
@@ -85,8 +85,8 @@ export function Log({ run }) {
       <span class="muted small num">${reader.total ? bytes(reader.total) : ""}</span>
       <div class="controls">
         <${LogSearch} reader=${reader} hits=${hits} search=${search} onSearch=${setSearch} onShow=${show} />
-        <button disabled=${isSeeking} onClick=${toError}>
-          ${isSeeking ? "Searching…" : "First error"}
+        <button disabled=${isSearching} onClick=${toError}>
+          ${isSearching ? "Searching…" : "First error"}
         </button>
         <button aria-pressed=${String(follows)} onClick=${toEnd}>
           <${Icon} name="arrow-down" size="14" />
@@ -100,7 +100,7 @@ export function Log({ run }) {
         .slice(first, last)
         .map(
           (line, offset) =>
-            html`<${Line} key=${first + offset} line=${line} words=${search.words} marked=${line === marked} />`,
+            html`<${Line} key=${first + offset} line=${line} query=${search.query} marked=${line === marked} />`,
         )}
       <div style=${{ height: `${after}px` }}></div>
       ${!lines.length && html`<p class="muted log-empty">${emptyText(run, search, reader)}</p>`}
@@ -110,13 +110,12 @@ export function Log({ run }) {
 
 function emptyText(run, search, { isRead, removedAt }) {
   if (!isRead) return "";
-  if (removedAt) return `This output was removed by labwright gc, ${exactTime(removedAt)}.`;
-  if (search.all)
-    return `No line ${search.searched ? `in the last ${bytes(search.searched)} ` : ""}of this output has these words.`;
-  return isTerminal(run) ? "It wrote nothing." : "Nothing written so far.";
+  if (removedAt) return `labwright gc removed this output on ${exactTime(removedAt)}.`;
+  if (search.all) return `No match${search.searched ? ` in the last ${bytes(search.searched)}` : ""}.`;
+  return isTerminal(run) ? "No output." : "No output yet.";
 }
 
-// The end at first; then what the server hints at. When the run ends, or the connection was away, once more.
+// Read the end first, then more on every hint, at the end of the run and after a reconnect.
 function useReader(run, follows, changed) {
   const reader = useMemo(() => new LogReader(run.id, changed), [run.id]);
   const following = useRef(follows);
@@ -133,7 +132,7 @@ function useReader(run, follows, changed) {
     };
   }, [reader]);
   const state = `${again} ${run.status}`;
-  const read = useRef(state); // the end was just asked for
+  const read = useRef(state); // the end is being read
   useEffect(() => {
     if (read.current !== state) reader.grow(following.current);
     read.current = state;
@@ -141,54 +140,53 @@ function useReader(run, follows, changed) {
   return reader;
 }
 
-function hitsIn(lines, { words, all }) {
-  if (!words || all) return [];
-  const wanted = words.toLowerCase();
-  return lines.filter((line) => stripAnsi(line.text).toLowerCase().includes(wanted));
+function hitsIn(lines, { query, all }) {
+  if (!query || all) return [];
+  const lower = query.toLowerCase();
+  return lines.filter((line) => stripAnsi(line.text).toLowerCase().includes(lower));
 }
 
-function Line({ line, words, marked }) {
+function Line({ line, query, marked }) {
   const text = line.text.endsWith("\r") ? line.text.slice(0, -1) : line.text;
-  return html`<div class="line ${marked ? `line-marked ${words ? "" : "line-error"}` : ""}">
+  return html`<div class="line ${marked ? `line-marked ${query ? "" : "line-error"}` : ""}">
     ${pieces(text).map(
       (piece) =>
         html`<span class=${piece.class} style=${piece.style}>
-          ${lit(piece.text, words)}
+          ${highlighted(piece.text, query)}
         </span>`,
     )}
     ${
       line.folded > 0 &&
-      html`<span class="folded" title="${line.folded} earlier states of this line are not shown">
+      html`<span class="folded" title="${line.folded} overwritten versions of this line are hidden">
         ↻ ${line.folded}
       </span>`
     }
   </div>`;
 }
 
-function lit(text, words) {
-  if (!words) return text;
+function highlighted(text, query) {
+  if (!query) return text;
   const low = text.toLowerCase();
-  const wanted = words.toLowerCase();
+  const lower = query.toLowerCase();
   const parts = [];
   let from = 0;
-  for (let at = low.indexOf(wanted); at >= 0; at = low.indexOf(wanted, from)) {
-    parts.push(text.slice(from, at), html`<mark>${text.slice(at, at + words.length)}</mark>`);
-    from = at + words.length;
+  for (let at = low.indexOf(lower); at >= 0; at = low.indexOf(lower, from)) {
+    parts.push(text.slice(from, at), html`<mark>${text.slice(at, at + query.length)}</mark>`);
+    from = at + query.length;
   }
   return [...parts, text.slice(from)];
 }
 
-// Search in the output: at once in the part that is loaded, on request in all of it.
-
+// Search the loaded part at once, and the whole output on request.
 function LogSearch({ reader, hits, search, onSearch, onShow }) {
   const [at, setAt] = useState(-1);
   const [isBusy, setBusy] = useState(false);
-  const { words, all } = search;
+  const { query, all } = search;
   const field = useRef(null);
   useKeys({ "/": () => field.current.select() });
   const onInput = (event) => {
     setAt(-1);
-    onSearch({ words: event.currentTarget.value, all: null });
+    onSearch({ query: event.currentTarget.value, all: null });
   };
   const step = (by) => {
     const next = at < 0 ? (by > 0 ? 0 : hits.length - 1) : (at + by + hits.length) % hits.length;
@@ -196,29 +194,29 @@ function LogSearch({ reader, hits, search, onSearch, onShow }) {
     onShow(hits[next]);
   };
   const searchAll = async () => {
-    setBusy(true); // of a huge output it takes seconds
+    setBusy(true); // a huge output takes seconds
     try {
-      const found = await reader.search(words);
+      const found = await reader.search(query);
       const lines = found.content ? found.content.split("\n") : [];
       const searched = found.has_more_before ? found.total_size - found.offset : null;
       onSearch((now) =>
-        now.words === words ? { words, all: lines.map((text) => ({ text, folded: 0 })), searched } : now,
+        now.query === query ? { query, all: lines.map((text) => ({ text, folded: 0 })), searched } : now,
       );
     } catch (error) {
-      if (!isAborted(error)) sayError(error);
+      if (!isAborted(error)) showError(error);
     }
     setBusy(false);
   };
   const { start, end } = reader.buffer;
   const isPart = !reader.isAtEnd || start > 0;
-  const canSearchAll = words && isPart && !all;
+  const canSearchAll = query && isPart && !all;
   const onKeyDown = (event) => {
     if (event.key !== "Enter") return;
     if (hits.length) step(event.shiftKey ? -1 : 1);
     else if (canSearchAll && !isBusy) searchAll();
   };
   return html`${
-    words &&
+    query &&
     html`<span class="muted small num log-count">
       ${all ? foundText(search) : hitsText(hits, at)}
       ${isPart && !all && ` in the ${bytes(end - start)} loaded`}
@@ -227,13 +225,13 @@ function LogSearch({ reader, hits, search, onSearch, onShow }) {
   ${
     canSearchAll &&
     html`<button class="link" disabled=${isBusy} onClick=${searchAll}>
-      ${isBusy ? "Searching…" : "Search all of it"}
+      ${isBusy ? "Searching…" : "Search everything"}
     </button>`
   }
   ${
     all &&
-    html`<button class="link" onClick=${() => onSearch({ words, all: null })}>
-      Back to the output
+    html`<button class="link" onClick=${() => onSearch({ query, all: null })}>
+      Back to output
     </button>`
   }
   <input
@@ -242,12 +240,12 @@ function LogSearch({ reader, hits, search, onSearch, onShow }) {
     class="small-input"
     placeholder="Search output"
     aria-label="Search output"
-    value=${words}
+    value=${query}
     onInput=${onInput}
     onKeyDown=${onKeyDown}
   />`;
 }
 
-// `searched`: how many bytes at the end were looked through, if there may be more lines before these.
+// `searched`: number of bytes searched at the end, if the search was cut off.
 const foundText = ({ all, searched }) => `${searched ? "the newest " : ""}${counted(all.length, "line")}`;
 const hitsText = (hits, at) => (at < 0 ? counted(hits.length, "line") : `${at + 1} of ${hits.length}`);

@@ -1,16 +1,16 @@
-// Reads a run's output piece by piece into a buffer: the end first, more in either direction when asked.
+// Read a run's output in pieces: the end first, then more in either direction.
 
 import { get, isAborted, runPath } from "../data/api.js";
 
 const PIECE = 64 * 1024;
 const BIG_PIECE = 1024 * 1024;
-const TOO_FAR_BEHIND = 2 * 1024 * 1024; // a reader at the end skips to it rather than show all that went by
+const TOO_FAR_BEHIND = 2 * 1024 * 1024; // skip to the end if this far behind
 
 export class LogReader {
   buffer = new LogBuffer();
   total = 0;
-  isRead = false; // until then nothing is known of what there is
-  removedAt = null; // when gc removed it
+  isRead = false; // whether anything was read
+  removedAt = null; // when gc removed the output
   #abort = new AbortController();
   #busy = Promise.resolve();
   #changed;
@@ -28,10 +28,10 @@ export class LogReader {
     return this.buffer.end >= this.total;
   }
 
-  // One at a time and in order: each step begins where the one before it ended.
+  // Run steps one after the other: each starts where the previous one ended.
   #step(work) {
     this.#busy = this.#busy.then(work).then(this.#changed, (error) => {
-      if (!isAborted(error) && error.status) throw error; // an absent server is told of elsewhere; asked again then
+      if (!isAborted(error) && error.status) throw error; // the banner shows that the server is unreachable; retried later
     });
     return this.#busy;
   }
@@ -53,7 +53,7 @@ export class LogReader {
     this.buffer.append(piece.content, piece.next_offset);
   }
 
-  // More was written. Who reads further up is not disturbed; only the size is learnt.
+  // Read new output. If the buffer is not at the end, only update the size.
   grow = (following) =>
     this.#step(async () => {
       const wasAtEnd = this.isAtEnd;
@@ -87,11 +87,11 @@ export class LogReader {
       if (!this.isAtEnd) this.#append(await this.#read(this.buffer.end, PIECE));
     });
 
-  search = (words) => get(runPath(this.runId, "/logs"), { grep: words, ignore_case: true }, this.#abort.signal);
+  search = (query) => get(runPath(this.runId, "/logs"), { grep: query, ignore_case: true }, this.#abort.signal);
 
   firstError = () => get(runPath(this.runId, "/logs/first-error"), {}, this.#abort.signal);
 
-  // The line that begins at a position, brought into the buffer with what stands around it.
+  // Load the line at a position and the lines around it.
   async lineAt(position) {
     let line;
     await this.#step(async () => {
@@ -105,28 +105,26 @@ export class LogReader {
   }
 }
 
-// A piece that begins in the middle of a character begins with marks for its bytes, one each: leave them to the piece
-// before.
+// Skip replacement characters at the start of a piece: they belong to a character of the previous piece.
 function fromWholeCharacter(text, from) {
   const skipped = from ? /^\ufffd{0,3}/.exec(text)[0].length : 0;
   return { text: text.slice(skipped), skipped };
 }
 
-// The part of a run's output that this page holds: lines in order, a bounded number of them, and where in the output
-// they are. It grows at either end; what is then too much leaves at the other.
+// The loaded part of the output: a bounded number of lines and their position. It grows at one end and shrinks at the other.
 
 const MAX_LINES = 40_000;
-const MAX_TEXT = 4_000_000; // characters: lines can be long
+const MAX_TEXT = 4_000_000; // characters
 const MAX_LINE_LENGTH = 20_000;
 const encoder = new TextEncoder();
 
 export class LogBuffer {
-  // { text, folded, bytes }: folded counts what a progress bar overwrote; bytes of all lines add up to end - start.
+  // { text, folded, bytes }: `folded` counts overwritten versions (progress bars). The bytes add up to end - start.
   lines = [];
   start = 0;
   end = 0;
-  shifted = 0; // lines added at the top less those that left there: a view moves by this to stand still
-  #isOpen = false; // the last line has no end yet
+  shifted = 0; // lines added at the top minus lines removed there; the view scrolls by this to stay in place
+  #isOpen = false; // the last line is incomplete
 
   clear(position) {
     this.lines = [];
@@ -149,7 +147,7 @@ export class LogBuffer {
   prepend(text, start) {
     const fresh = linesOf(text, this.start - start);
     const added = fresh.length;
-    const isCut = text && !text.endsWith("\n") && this.lines.length; // its last line goes on as our first
+    const isCut = text && !text.endsWith("\n") && this.lines.length; // its last line continues in our first
     if (isCut) fresh.push(joined(fresh.pop(), this.lines.shift()));
     this.lines = [...fresh, ...this.lines];
     this.start = start;
@@ -160,7 +158,7 @@ export class LogBuffer {
   }
 }
 
-// How many of them there is room for, from the first on.
+// Return how many of the first lines fit into the buffer.
 function fitting(lines) {
   let room = MAX_TEXT;
   const over = lines.slice(0, MAX_LINES).findIndex(({ text }) => (room -= text.length) < 0);
@@ -169,8 +167,8 @@ function fitting(lines) {
 
 const bytesOf = (lines) => lines.reduce((sum, line) => sum + line.bytes, 0);
 
-// What the server put in place of unreadable bytes or of a hole has another length than the bytes: the last line takes
-// up the difference.
+// Split text into lines. Replacement characters differ in length from the original bytes: the last line absorbs the
+// difference.
 function linesOf(text, bytes) {
   if (!text) return [];
   const parts = text.split("\n");
@@ -189,7 +187,7 @@ function joined(line, next) {
   return { ...both, folded: line.folded + both.folded };
 }
 
-// A carriage return writes over the line: keep what would be seen. One at the very end may still become \r\n.
+// A carriage return overwrites the line: keep the visible text. One at the very end may become \r\n.
 function folded(text, bytes) {
   const at = text.endsWith("\r") ? text.length - 1 : text.length;
   const states = text.slice(0, at).split("\r");

@@ -1,4 +1,4 @@
-// One run: what it is, how it goes, what it says.
+// The page of one run.
 
 import { get, isAborted } from "../data/api.js";
 import { go, planAddress, runAddress } from "../data/router.js";
@@ -21,16 +21,16 @@ import { Tabs } from "../ui/tabs.js";
 import { Ago, Duration } from "../ui/time.js";
 import { Alert } from "../work/alert.js";
 import { progressOf } from "../work/progress.js";
-import { RunLink, WithRuns } from "../work/run_link.js";
+import { RunLink, LinkedRuns } from "../work/run_link.js";
 import { reasonOf, Status } from "../work/status.js";
 import { SweepLink } from "../work/sweep_link.js";
-import { Who } from "../work/who.js";
+import { Actor } from "../work/actor.js";
 
 const loadTerminal = () => import("./terminal.js");
 
 export default function RunPage({ id }) {
   const [problem, setProblem] = useState(null);
-  const connections = resync.value; // what could not be had while the server was gone is asked for again
+  const connections = resync.value; // load again after a reconnect
   const load = (abort) => loadRun(id, abort).then((found) => found.value.id !== id && go(runAddress(found.value.id)));
   const [, again] = useState(0);
   useEffect(() => {
@@ -72,7 +72,7 @@ export default function RunPage({ id }) {
   ].filter(Boolean);
   return html`<div class="page run-page" key=${id}>
     <${Header} run=${run} />
-    <${Tabs} tabs=${tabs} label="Parts of this run" />
+    <${Tabs} tabs=${tabs} label="Run" />
   </div>`;
 }
 
@@ -93,12 +93,12 @@ function Header({ run }) {
     ${
       (run.deleted || reason) &&
       html`<p class="run-reason run-reason-${run.status}">
-        ${run.deleted ? "This run was deleted." : html`<${WithRuns} words=${reason} />`}
+        ${run.deleted ? "This run was deleted." : html`<${LinkedRuns} text=${reason} />`}
       </p>`
     }
     <dl class="facts">
       <${Fact} name="Id">
-        <${Copy} text=${run.id} label="Copy the id" />
+        <${Copy} text=${run.id} label="Copy id" />
       </${Fact}>
       ${
         run.started_at &&
@@ -107,7 +107,7 @@ function Header({ run }) {
         </${Fact}>`
       }
       <${Fact} name="Created">
-        <${Ago} time=${run.created_at} /> by <${Who} actor=${run.created_by} />
+        <${Ago} time=${run.created_at} /> by <${Actor} actor=${run.created_by} />
       </${Fact}>
       ${
         run.ended_at &&
@@ -117,7 +117,7 @@ function Header({ run }) {
       }
       ${
         run.exit_code !== null &&
-        html`<${Fact} name="Exit">
+        html`<${Fact} name="Exit code">
           <span class="num">${run.exit_code}</span>
         </${Fact}>`
       }
@@ -158,7 +158,7 @@ function Header({ run }) {
           )}
         </${Fact}>`
       }
-      ${run.archived && html`<${Fact} name="List">archived</${Fact}>`}
+      ${run.archived && html`<${Fact} name="Archived">yes</${Fact}>`}
     </dl>
   </header>`;
 }

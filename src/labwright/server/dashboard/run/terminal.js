@@ -1,17 +1,17 @@
-// A run's window: its output as a terminal shows it, and keys that go to the run.
+// A terminal attached to a run: shows its output and sends keys.
 
 import { address, runPath } from "../data/api.js";
 import { token } from "../data/session.js";
 import { resync } from "../data/store.js";
-import { unturned } from "../format.js";
+import { withoutBidi } from "../format.js";
 import "./terminal_style.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { FitAddon } from "../vendor/xterm-fit.js";
 import { Terminal as Screen } from "../vendor/xterm.js";
 
 const CONNECTING = "Connecting…";
-const LOST = "The connection was lost.";
-const PROTOCOLS = () => ["labwright.terminal", `labwright.token.${token.value}`]; // a socket carries no headers of ours
+const LOST = "Connection lost.";
+const PROTOCOLS = () => ["labwright.terminal", `labwright.token.${token.value}`]; // a WebSocket cannot send our headers
 
 export default function Terminal({ run }) {
   const box = useRef(null);
@@ -24,7 +24,7 @@ export default function Terminal({ run }) {
       fontFamily: paint("--mono"),
       fontSize: 12.5,
       cursorBlink: true,
-      convertEol: !run.tty, // output of a run without a terminal has bare newlines
+      convertEol: !run.tty, // without a terminal the output has bare newlines
       screenReaderMode: true,
       theme: { background: "#0e0f12", foreground: "#e5e7eb", cursor: "#7aa7ff" },
     });
@@ -44,13 +44,13 @@ export default function Terminal({ run }) {
       tellSize();
       screen.focus();
     };
-    const decoder = new TextDecoder(); // a character may come in two pieces
-    socket.onmessage = ({ data }) => screen.write(unturned(decoder.decode(data, { stream: true })));
+    const decoder = new TextDecoder(); // a character may be split over two messages
+    socket.onmessage = ({ data }) => screen.write(withoutBidi(decoder.decode(data, { stream: true })));
     socket.onclose = ({ reason }) => setState(reason || LOST);
     const encoder = new TextEncoder();
     screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
     screen.onResize(tellSize);
-    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey)); // else no key would lead out
+    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey)); // lets the keyboard focus leave the terminal
     const watcher = new ResizeObserver(() => box.current?.clientWidth && fit.fit());
     watcher.observe(box.current);
     return () => {
@@ -66,18 +66,18 @@ export default function Terminal({ run }) {
   };
   const connections = resync.value;
   useEffect(() => {
-    if (state === LOST) connect(); // with the server, which is back
+    if (state === LOST) connect(); // reconnect with the server
   }, [connections]);
   return html`<section class="stack" aria-label="Terminal">
     <p class="muted">
-      Shift-Tab leads out of it.${" "}
-      ${run.tty ? "Every other key goes to the run" : "What you type goes to the run, line by line"}; Ctrl-C
-      interrupts it. Closing this ends nothing. The same window: <code>labwright attach ${run.id}</code>
+      ${run.tty ? "Keys are sent to the run." : "Input is sent to the run line by line."} Ctrl-C interrupts it; Shift-Tab
+      leaves the terminal. Closing this page does not stop the run. In a shell:${" "}
+      <code>labwright attach ${run.id}</code>
     </p>
     ${
       state &&
       html`<p class="hint-line">
-        ${state} ${state !== CONNECTING && html`<button onClick=${connect}>Connect again</button>`}
+        ${state} ${state !== CONNECTING && html`<button onClick=${connect}>Reconnect</button>`}
       </p>`
     }
     <div class="terminal" ref=${box}></div>

@@ -1,6 +1,5 @@
-// The terminal writes its rules into <style> elements, which is inline style: the page's policy forbids it. Its vendored
-// copy makes <xterm-style> elements in their place (scripts/vendor-browser-modules); their text becomes a constructed
-// style sheet, which is code of ours.
+// xterm.js writes <style> elements, which the content security policy forbids. Its vendored copy makes <xterm-style>
+// elements instead (scripts/vendor-browser-modules); this element turns their text into a constructed style sheet.
 
 class TerminalStyle extends HTMLElement {
   #sheet = new CSSStyleSheet();

@@ -1,55 +1,52 @@
-// What can be done with a run now. What cannot be undone is asked about first.
+// The actions of a run. Actions that cannot be undone confirmAction first.
 
 import { askAddress, go, runAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { actOnRun, changeRun, deleteRun, isTerminal } from "../data/store.js";
 import { html, useState } from "../view.js";
-import { ask, TextDialog } from "../ui/dialog.js";
+import { TextDialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Menu } from "../ui/menu.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export function RunVerbs({ run }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, act] = useVerb();
   const [editing, setEditing] = useState("");
-  const doing = async (work) => {
-    setBusy(true);
-    try {
-      await work();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
-  };
-  const act = (verb, then, body) => doing(async () => then(await actOnRun(run.id, verb, body)));
-  const stop = async () => {
-    const text = "It and everything it started will be ended. What it wrote and logged so far stays.";
-    if (await ask({ title: `Stop “${run.name}”?`, text, verb: "Stop run" }))
-      act("stop", () => say(`Stopping “${run.name}”.`));
+  const start = () => act(() => actOnRun(run.id, "start"), { done: `Queued “${run.name}”.` });
+  const stop = () => {
+    const text = "The run and all of its processes will be stopped. Its output and metrics are kept.";
+    const confirm = { title: `Stop “${run.name}”?`, text, verb: "Stop run" };
+    act(() => actOnRun(run.id, "stop"), { confirm, done: `Stopping “${run.name}”.` });
   };
   const rerun = (body) =>
     act(
-      "rerun",
-      (made) => (setEditing(""), say(`Started “${run.name}” again as a new run.`), go(runAddress(made.id))),
-      body,
+      async () => {
+        const made = await actOnRun(run.id, "rerun", body);
+        setEditing("");
+        go(runAddress(made.id));
+      },
+      { done: `Started “${run.name}” again as a new run.` },
     );
   const archive = () =>
-    act("archive", () => say(`Archived “${run.name}”.`, { action: { label: "Undo", run: unarchive } }));
-  const unarchive = () => act("unarchive", () => say(`“${run.name}” is back in the list.`));
-  const drop = async () => {
-    const text =
-      "Its output, metrics and files go with it. This cannot be undone; archiving only takes it out of the list.";
-    if (await ask({ title: `Delete “${run.name}”?`, text, verb: "Delete run" }))
-      doing(async () => (await deleteRun(run.id), say(`Deleted “${run.name}”.`), go("#/runs")));
+    act(async () => {
+      await actOnRun(run.id, "archive");
+      showToast(`Archived “${run.name}”.`, { action: { label: "Undo", run: unarchive } });
+    });
+  const unarchive = () => act(() => actOnRun(run.id, "unarchive"), { done: `Unarchived “${run.name}”.` });
+  const drop = () => {
+    const text = "Its output, metrics and files are deleted. This cannot be undone. Archiving only hides the run.";
+    const confirm = { title: `Delete “${run.name}”?`, text, verb: "Delete run" };
+    act(() => deleteRun(run.id).then(() => go("#/runs")), { confirm, done: `Deleted “${run.name}”.` });
   };
-  const rename = (name) => doing(async () => (await changeRun(run.id, { name }), setEditing("")));
+  const rename = (name) => act(() => changeRun(run.id, { name }).then(() => setEditing("")));
 
   if (!mayWrite() || run.deleted) return null;
   const ended = isTerminal(run);
-  return html`<div class="verbs" role="group" aria-label="What to do with this run">
+  return html`<div class="verbs" role="group" aria-label="Run actions">
     ${
       run.status === "ready" &&
-      html`<button class="primary" disabled=${busy} onClick=${() => act("start", () => say(`Queued “${run.name}”.`))}>
+      html`<button class="primary" disabled=${busy} onClick=${start}>
         <${Icon} name="play" size="14" />
         Start
       </button>`
@@ -117,7 +114,7 @@ export function RunVerbs({ run }) {
     ${
       editing === "name" &&
       html`<${TextDialog}
-        title="Rename the run"
+        title="Rename run"
         label="Name"
         text=${run.name}
         verb="Rename"

@@ -1,4 +1,4 @@
-// The rows of the runs page: which runs, in which order. Rows stay where they are until somebody asks for a new order.
+// The rows of the runs page. Rows keep their order until the user changes it.
 
 import { getPage, isAborted } from "../data/api.js";
 import { knownRun, onNewRuns, putRun } from "../data/store.js";
@@ -17,11 +17,11 @@ import {
 const FIRST_PAGE = 100;
 const NEXT_PAGE = 500;
 const WHOLE_PAGE = 1000;
-const AT_MOST = 30_000; // rows to sort or group in this page
+const AT_MOST = 30_000; // rows to sort or group in the browser
 const METRIC_COLUMNS = 3;
-const TELLING = /loss|acc|reward|score|return|f1|auc|ppl|bleu|error/i; // what is compared rather than watched
+const RESULT_METRIC = /loss|acc|reward|score|return|f1|auc|ppl|bleu|error/i; // metrics that people compare
 
-export const SHOWN = {
+export const FILTERS = {
   all: { label: "All" },
   active: { label: "Active", statuses: ["ready", "queued", "launching", "waiting", "running"] },
   finished: { label: "Finished", statuses: ["finished"] },
@@ -31,10 +31,10 @@ export const SHOWN = {
 };
 
 export const rows = signal([]); // ids
-export const waitingRows = signal([]); // new runs that would move the rows under the pointer
+export const waitingRows = signal([]); // new runs that are not inserted yet, because rows would move under the pointer
 export const state = signal("loading"); // loading | ready | failed
 export const problem = signal(null);
-export const commonColumns = signal([]); // metrics that most of these runs have
+export const commonColumns = signal([]); // metrics that most runs have
 export const knownColumns = signal({ metrics: [], params: [] });
 export const hasMore = signal(false);
 export const closedGroups = signal(new Set());
@@ -43,9 +43,9 @@ let view = viewOf(new URLSearchParams());
 let cursor = null;
 let abort = null;
 let loadingMore = false;
-let isBehind = false; // what was asked for last could not be had
+let isOutdated = false; // the last request failed
 
-// What the address asks for; whatever is unknown in it counts as not said.
+// Parse the view from the address. Unknown values are ignored.
 export function viewOf(query) {
   const show = query.get("show");
   const group = query.get("group") ?? "";
@@ -53,7 +53,7 @@ export function viewOf(query) {
     q: query.get("q") ?? "",
     tag: query.get("tag") ?? "",
     sweep: query.get("sweep") ?? "",
-    show: Object.hasOwn(SHOWN, show) ? show : "all",
+    show: Object.hasOwn(FILTERS, show) ? show : "all",
     sort: query.get("sort") || "-created_at",
     group: Object.hasOwn(GROUPS, group) ? group : "",
     cols: query.has("cols") ? query.get("cols").split("\n").filter(Boolean) : null,
@@ -64,43 +64,43 @@ const queryOf = ({ q, tag, sweep, show, sort }) => ({
   q,
   tag,
   sweep_id: sweep,
-  status: SHOWN[show].statuses?.join(","),
+  status: FILTERS[show].statuses?.join(","),
   archived: show === "archived" ? "true" : "false",
   sort: SERVER_SORTS.has(sort) ? sort : undefined,
 });
 
-// Sorting by a value that only the runs know, and grouping, need all of them.
+// Sorting by a metric or parameter, and grouping, need all runs.
 const needsAll = ({ sort, group }) => Boolean(group) || !SERVER_SORTS.has(sort);
 
-export async function loadRows(wanted) {
-  view = wanted;
+export async function loadRows(requested) {
+  view = requested;
   abort?.abort();
   abort = new AbortController();
   const mine = abort.signal;
   try {
-    const whole = needsAll(wanted);
-    let page = await getPage("runs", { ...queryOf(wanted), limit: whole ? WHOLE_PAGE : FIRST_PAGE }, mine);
+    const whole = needsAll(requested);
+    let page = await getPage("runs", { ...queryOf(requested), limit: whole ? WHOLE_PAGE : FIRST_PAGE }, mine);
     let found = page.items;
     while (whole && page.next && found.length < AT_MOST) {
-      page = await getPage("runs", { ...queryOf(wanted), limit: WHOLE_PAGE, cursor: page.next }, mine);
+      page = await getPage("runs", { ...queryOf(requested), limit: WHOLE_PAGE, cursor: page.next }, mine);
       found = found.concat(page.items);
     }
-    show(whole ? sorted(found, wanted.sort) : found, page.next);
+    show(whole ? sorted(found, requested.sort) : found, page.next);
   } catch (error) {
     if (isAborted(error)) return;
     problem.value = error;
-    isBehind = true;
-    if (state.value === "loading") state.value = "failed"; // rows that are there stay readable
+    isOutdated = true;
+    if (state.value === "loading") state.value = "failed"; // otherwise keep the old rows
   }
 }
 
-// Once the server is back. Rows that are there and right keep their order.
+// Load again after a reconnect, if the last request failed.
 export function retryRows() {
-  if (isBehind) loadRows(view);
+  if (isOutdated) loadRows(view);
 }
 
 function show(found, next) {
-  isBehind = false;
+  isOutdated = false;
   batch(() => {
     found.forEach(putRun);
     rows.value = found.map((run) => run.id);
@@ -135,12 +135,12 @@ export async function loadMoreRows() {
   }
 }
 
-// What most of these runs have in common is what they are compared by.
+// Pick the metrics that most runs have, results first.
 function commonMetrics(found) {
   const counts = new Map();
   for (const run of found.slice(0, FIRST_PAGE))
     for (const key of metricsOf(run)) counts.set(key, (counts.get(key) ?? 0) + 1);
-  const weight = (key) => counts.get(key) * (TELLING.test(key) ? 2 : 1);
+  const weight = (key) => counts.get(key) * (RESULT_METRIC.test(key) ? 2 : 1);
   const keys = [...counts.keys()].sort((a, b) => weight(b) - weight(a));
   return keys.slice(0, METRIC_COLUMNS).map((key) => `m:${key}`);
 }
@@ -159,7 +159,7 @@ function noticeColumns(found) {
   }
 }
 
-// Columns are added as keys show up and not swapped, for the same reason as rows.
+// Add columns for new metrics without moving the existing ones.
 export function noticeMetrics(run) {
   noticeColumns([run]);
   if (commonColumns.value.length >= METRIC_COLUMNS) return;
@@ -169,7 +169,7 @@ export function noticeMetrics(run) {
   if (fresh.length) commonColumns.value = [...commonColumns.value, ...fresh].slice(0, METRIC_COLUMNS);
 }
 
-// Rows as they are drawn: runs, or the heads of groups with their runs behind them.
+// Return the drawn rows: runs, or group heads followed by their runs.
 export function itemsOf(ids, by, sweepNames, closed) {
   if (!by) return ids.map((id) => ({ id }));
   const groups = new Map();
@@ -180,15 +180,15 @@ export function itemsOf(ids, by, sweepNames, closed) {
     if (!groups.has(key)) groups.set(key, { key, label: groupLabel(run, by, sweepNames), first: run, ids: [] });
     groups.get(key).ids.push(id);
   }
-  if (by === "config") tellApart([...groups.values()]);
+  if (by === "config") putDifferencesFirst([...groups.values()]);
   return [...groups.values()].flatMap((group) => [
     { group },
     ...(closed.has(group.key) ? [] : group.ids.map((id) => ({ id, under: group.label }))),
   ]);
 }
 
-// Where a head is cut off at the end of its cell, two of them must not look alike.
-function tellApart(groups) {
+// Put the differing parameters first, so that heads differ even if they are cut off.
+function putDifferencesFirst(groups) {
   const shared = sharedParams(groups.map(({ first }) => first));
   for (const group of groups) group.head = configText(group.first, shared);
 }
@@ -199,8 +199,8 @@ export function toggleGroup(key) {
   closedGroups.value = closed;
 }
 
-const isWanted = (run) => {
-  const { statuses } = SHOWN[view.show];
+const matchesView = (run) => {
+  const { statuses } = FILTERS[view.show];
   const q = view.q.toLowerCase();
   return (
     run.archived === (view.show === "archived") &&
@@ -211,11 +211,11 @@ const isWanted = (run) => {
   );
 };
 
-// `mayMove()` says whether rows may move now: at the top of the list, with no pointer on it.
+// Add new runs. `mayMove()` says whether rows may move now.
 export function followNewRuns(mayMove) {
   return onNewRuns((found) => {
     const there = new Set([...rows.value, ...waitingRows.value]);
-    const fresh = found.filter((run) => isWanted(run) && !there.has(run.id));
+    const fresh = found.filter((run) => matchesView(run) && !there.has(run.id));
     fresh.sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
     waitingRows.value = [...fresh.map((run) => run.id), ...waitingRows.value];
     if (mayMove()) showWaitingRows();

@@ -1,4 +1,4 @@
-// The rows of the table of runs.
+// The rows of the runs table.
 
 import { Sparkline } from "../charts/sparkline.js";
 import { runAddress, setQuery } from "../data/router.js";
@@ -37,7 +37,7 @@ export function Head({ columns, sort, ids }) {
   </div>`;
 }
 
-// First click: the useful direction; second: the other one; third: newest first again.
+// First click: ascending; second: descending; third: newest first. For dates, descending comes first.
 function Sorter({ name, label, sort, isNumber }) {
   const first = name === "created_at" ? `-${name}` : name;
   const second = first === name ? `-${name}` : name;
@@ -169,8 +169,8 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
   </div>`;
 }
 
-// The selected row has the focus; where a part of it has it already, a checkbox say, it stays there. As it is drawn, not
-// later: the focus selects its row in turn, which by then may be the one before, and two rows would call each other for ever.
+// Focus the selected row, unless a part of it has the focus. In a layout effect: focusing selects the row, and later two
+// rows could select each other forever.
 function useFocus(ref, selected, target) {
   useLayoutEffect(() => {
     if (selected && ref.current && !ref.current.contains(document.activeElement))
@@ -178,7 +178,7 @@ function useFocus(ref, selected, target) {
   }, [selected]);
 }
 
-// A group's head says what its runs are called by; what tells them apart, the seed, would be cut off.
+// Drop the part of the name that the group head already shows.
 const restOf = (name, under) => (under && name.startsWith(`${under} `) ? name.slice(under.length + 1) : name);
 
 function Value({ run, column }) {
@@ -194,7 +194,7 @@ function Value({ run, column }) {
   </span>`;
 }
 
-// Once for each change of status that happens before somebody's eyes; for a run that was just made, at once.
+// Highlight a row when its status changes, and a new row once.
 function useGlow(ref, run) {
   const status = run?.status;
   const isNew = run && Date.now() - Date.parse(run.created_at) < NEW_MS;

@@ -1,6 +1,6 @@
-// The table of runs. Live, but nothing moves by itself: a row that changed glows, new rows wait if they would push.
+// The runs table. It is live, but rows do not move: a changed row glows, and new rows wait for a click.
 
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { go, route, runAddress, setQuery } from "../data/router.js";
 import { knownRun, reloads, resync } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
@@ -19,7 +19,7 @@ const NEAR_END_ROWS = 40;
 const phone = matchMedia("(max-width: 640px)");
 const isPhone = signal(phone.matches);
 phone.addEventListener("change", () => (isPhone.value = phone.matches));
-let lastOpened = ""; // coming back from a run, its row is the one selected
+let lastOpened = ""; // selected again when the user returns
 
 export default function RunsPage() {
   const { query } = route.value;
@@ -50,13 +50,13 @@ function Body({ view, columns }) {
 function Nothing({ view }) {
   useEffect(() => list.followNewRuns(() => true), []);
   if (view.q || view.tag || view.sweep || view.show !== "all") {
-    return html`<${Message} icon="search" title="No run matches">
-      <p class="muted">Nothing here has this name, command, tag or status.</p>
+    return html`<${Message} icon="search" title="No matching runs">
+      <p class="muted">No run has this name, command, tag or status.</p>
       <button onClick=${() => setQuery({ q: "", show: "", tag: "", sweep: "" })}>Show all runs</button>
     </${Message}>`;
   }
   return html`<${Message} icon="flask-conical" title="No runs yet">
-    <p class="muted">Start one in this project's folder. It shows up here at once.</p>
+    <p class="muted">Start a run in the project folder. It appears here at once.</p>
     <pre class="teach">labwright run -- python train.py</pre>
     <${NewButton} name="run" />
   </${Message}>`;
@@ -81,7 +81,7 @@ function Table({ view, columns }) {
   }, [last, items.length]);
 
   useLayoutEffect(() => {
-    ref.current.scrollTop = 0; // who asks for other rows, or another order, wants the first of them
+    ref.current.scrollTop = 0; // show the first rows of the new view
   }, [view.q, view.show, view.tag, view.sweep, view.sort, view.group]);
   const names = useMemo(() => items.map(nameOfItem), [items]);
   useLayoutEffect(() => {
@@ -94,7 +94,7 @@ function Table({ view, columns }) {
     setSelected(name);
     scrollToRow(ref.current, names.indexOf(name), rowHeight, headHeight);
   };
-  // Wherever a row has the focus, by Tab or a click on its checkbox, keys go on from there.
+  // Select the row that has the focus.
   const followFocus = ({ target }) => {
     const name = names[target.closest("[role=row]")?.ariaRowIndex - 2];
     if (name) setSelected(name);
@@ -106,7 +106,7 @@ function Table({ view, columns }) {
   };
   const order = useRef(names);
   order.current = names;
-  // With Shift everything between this row and the one ticked before it.
+  // With Shift, tick all rows between this one and the last ticked one.
   const onTick = useMemo(
     () => (id, on, extend) => {
       const [from, to] = [order.current.indexOf(anchor.current), order.current.indexOf(id)].sort((a, b) => a - b);
@@ -127,7 +127,7 @@ function Table({ view, columns }) {
     },
   });
 
-  // A row that is given the same as before is not drawn again: while scrolling only the rows that come in cost.
+  // Rows with unchanged properties are not drawn again while scrolling.
   const row = (item, index) =>
     item.group
       ? html`<${GroupRow}
@@ -158,7 +158,7 @@ function Table({ view, columns }) {
       "--count": columns.length,
       "--each": view.group ? "136px" : "108px",
     }}
-    aria-label="Table of runs"
+    aria-label="Runs table"
     role="region"
     onPointerEnter=${(event) => (pointerInside.current = event.pointerType === "mouse")}
     onPointerLeave=${() => (pointerInside.current = false)}
@@ -188,7 +188,7 @@ function openRun(id) {
 }
 
 function useSweepNames(wanted) {
-  const { data } = useFetched(wanted ? "sweeps" : null, { limit: 1000 }, { wakes: wakesOn("sweep.created") });
+  const { data } = useFetched(wanted ? "sweeps" : null, { limit: 1000 }, { refreshOn: eventTypes("sweep.created") });
   return useMemo(() => new Map((data ?? []).map(({ id, name }) => [id, name])), [data]);
 }
 

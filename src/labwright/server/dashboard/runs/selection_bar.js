@@ -1,17 +1,17 @@
-// What can be done with the runs that are ticked.
+// Actions on the selected runs.
 
 import { compareAddress, go } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { actOnRun, changeRun, isTerminal, knownRun } from "../data/store.js";
 import { counted } from "../format.js";
 import { html, signal, useRef, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
+import { confirmAction } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast, showError } from "../ui/toast.js";
 
-const TOGETHER = 4;
+const PARALLEL_CALLS = 4;
 const COMPARE_AT_MOST = 50;
 export const ticked = signal(new Set());
 
@@ -27,7 +27,7 @@ export function SelectionBar() {
   const [busy, setBusy] = useState(false);
   const runs = [...ticked.value].map((id) => knownRun(id)?.value).filter(Boolean);
   const box = useRef(null);
-  // Tab would go through all rows first, and they are fetched as it goes.
+  // A shortcut, because Tab would go through all rows first.
   useKeys({ ...(runs.length > 0 && { a: () => box.current.querySelector("button:enabled").focus() }) });
   if (!runs.length) return null;
   const going = runs.filter((run) => !isTerminal(run));
@@ -37,13 +37,13 @@ export function SelectionBar() {
     setBusy(true);
     const failed = await each(some, verb);
     setBusy(false);
-    say(`${counted(some.length - failed.length, "run")} ${done}.`);
-    if (failed.length) sayError(failed[0]);
+    showToast(`${counted(some.length - failed.length, "run")} ${done}.`);
+    if (failed.length) showError(failed[0]);
   };
   const stop = async () => {
-    const text = "They and everything they started will be ended. What they wrote and logged so far stays.";
-    if (await ask({ title: `Stop ${count(going)}?`, text, verb: "Stop runs" }))
-      doAll(going, (run) => actOnRun(run.id, "stop"), "being stopped");
+    const text = "The runs and all of their processes will be stopped. Their output and metrics are kept.";
+    if (await confirmAction({ title: `Stop ${count(going)}?`, text, verb: "Stop runs" }))
+      doAll(going, (run) => actOnRun(run.id, "stop"), "stopping");
   };
   const archive = () => doAll(ended, (run) => actOnRun(run.id, "archive"), "archived").then(clearTicked);
 
@@ -52,7 +52,7 @@ export function SelectionBar() {
     <button
       class="primary"
       disabled=${runs.length > COMPARE_AT_MOST}
-      title=${runs.length > COMPARE_AT_MOST ? `${COMPARE_AT_MOST} at most` : undefined}
+      title=${runs.length > COMPARE_AT_MOST ? `Select at most ${COMPARE_AT_MOST} runs` : undefined}
       onClick=${() => go(compareAddress(runs.map(({ id }) => id)))}
     >
       <${Icon} name="git-compare" size="14" />
@@ -64,7 +64,7 @@ export function SelectionBar() {
         <${Icon} name="square" size="14" />
         Stop
       </button>
-      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "started again")}>
+      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "rerun")}>
         <${Icon} name="rotate-cw" size="14" />
         Rerun
       </button>
@@ -95,13 +95,13 @@ function TagMenu({ runs, doAll }) {
     doAll(
       runs.filter((run) => run.tags.includes(tag)),
       (run) => changeRun(run.id, { tags: run.tags.filter((other) => other !== tag) }),
-      `no longer tagged ${tag}`,
+      `untagged ${tag}`,
     );
   return html`<${Menu} label="Tag" icon="tag">
     <form class="menu-form" onSubmit=${add}>
       <input
         type="text"
-        placeholder="A tag"
+        placeholder="Tag name"
         aria-label="Tag"
         value=${text}
         maxlength="100"
@@ -113,7 +113,7 @@ function TagMenu({ runs, doAll }) {
       (tag) =>
         html`<div class="menu-row" key=${tag}>
           <span class="tag">${tag}</span>
-          <button class="bare" aria-label="Take off the tag ${tag}" onClick=${() => drop(tag)}>
+          <button class="bare" aria-label="Remove tag ${tag}" onClick=${() => drop(tag)}>
             <${Icon} name="x" size="12" />
           </button>
         </div>`,
@@ -121,13 +121,13 @@ function TagMenu({ runs, doAll }) {
   </${Menu}>`;
 }
 
-// A few at a time; answers the errors of those that were refused.
+// Call the verb for a few runs at a time. Return the errors.
 async function each(runs, verb) {
   const todo = [...runs];
   const failed = [];
   const work = async () => {
     for (let run = todo.shift(); run; run = todo.shift()) await verb(run).catch((error) => failed.push(error));
   };
-  await Promise.all(Array.from({ length: TOGETHER }, work));
+  await Promise.all(Array.from({ length: PARALLEL_CALLS }, work));
   return failed;
 }

@@ -1,20 +1,20 @@
-// What stands above the table of runs: filter, status, groups, columns, saved views. All of it is in the address.
+// The toolbar of the runs table: filter, status, groups, columns, saved views. Its state is in the address.
 
 import { get, put, remove } from "../data/api.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { go, route, setQuery } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import * as list from "./run_list.js";
 import { html, useEffect, useRef, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
+import { confirmAction } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast, showError } from "../ui/toast.js";
 import { NewButton } from "../work/new_work.js";
 import { GROUPS } from "../work/run_columns.js";
 
-const SWEEPS = 200; // among the newest of the project
+const SWEEPS = 200; // newest sweeps to search
 
 export function RunsToolbar({ view, columns }) {
   return html`<header class="page-head">
@@ -22,8 +22,8 @@ export function RunsToolbar({ view, columns }) {
     <${FilterBox} q=${view.q} />
     <${Chips} show=${view.show} />
     <div class="toolbar">
-      ${view.tag && html`<${Narrowed} label="tag ${view.tag}" name="tag" />`}
-      ${view.sweep && html`<${OfSweep} id=${view.sweep} />`}
+      ${view.tag && html`<${FilterChip} label="tag ${view.tag}" name="tag" />`}
+      ${view.sweep && html`<${SweepFilter} id=${view.sweep} />`}
       <${Menu}
         label=${view.group ? `By ${GROUPS[view.group].toLowerCase()}` : "Group"}
         icon="group"
@@ -49,15 +49,15 @@ export function RunsToolbar({ view, columns }) {
   </header>`;
 }
 
-const Narrowed = ({ label, name }) =>
-  html`<button class="chip" aria-pressed="true" title="Show all again" onClick=${() => setQuery({ [name]: "" })}>
+const FilterChip = ({ label, name }) =>
+  html`<button class="chip" aria-pressed="true" title="Remove filter" onClick=${() => setQuery({ [name]: "" })}>
     ${label}
     <${Icon} name="x" size="12" />
   </button>`;
 
-function OfSweep({ id }) {
+function SweepFilter({ id }) {
   const { data } = useFetched("sweeps", { limit: SWEEPS });
-  return html`<${Narrowed} label=${data?.find((sweep) => sweep.id === id)?.name ?? id} name="sweep" />`;
+  return html`<${FilterChip} label=${data?.find((sweep) => sweep.id === id)?.name ?? id} name="sweep" />`;
 }
 
 function FilterBox({ q }) {
@@ -82,8 +82,8 @@ function FilterBox({ q }) {
 }
 
 const Chips = ({ show }) =>
-  html`<div class="chips" role="group" aria-label="Show runs by status">
-    ${Object.entries(list.SHOWN).map(
+  html`<div class="chips" role="group" aria-label="Status filter">
+    ${Object.entries(list.FILTERS).map(
       ([name, { label }]) =>
         html`<button
           key=${name}
@@ -97,9 +97,9 @@ const Chips = ({ show }) =>
   </div>`;
 
 function ColumnMenu({ columns, chosen }) {
-  const [words, setWords] = useState("");
+  const [query, setQueryText] = useState("");
   const { metrics, params } = list.knownColumns.value;
-  const has = (key) => key.toLowerCase().includes(words.toLowerCase());
+  const has = (key) => key.toLowerCase().includes(query.toLowerCase());
   const toggle = (column) => {
     const next = columns.includes(column) ? columns.filter((other) => other !== column) : [...columns, column];
     setQuery({ cols: next.join("\n") || "\n" });
@@ -119,21 +119,17 @@ function ColumnMenu({ columns, chosen }) {
       type="search"
       placeholder="Find a column"
       aria-label="Find a column"
-      onInput=${(event) => setWords(event.currentTarget.value)}
+      onInput=${(event) => setQueryText(event.currentTarget.value)}
     />
     <div class="menu-scroll">
       ${section("Metrics", "m:", metrics.filter(has))}
       ${section("Parameters", "p:", params.filter(has))}
-      ${
-        !metrics.length &&
-        !params.length &&
-        html`<p class="muted small">These runs have no metrics and no parameters yet.</p>`
-      }
+      ${!metrics.length && !params.length && html`<p class="muted small">No metrics or parameters yet.</p>`}
     </div>
     ${
       chosen &&
       html`<button class="link" onClick=${() => setQuery({ cols: "" })}>
-        Choose by itself
+        Automatic
       </button>`
     }
   </${Menu}>`;
@@ -141,26 +137,26 @@ function ColumnMenu({ columns, chosen }) {
 
 const replacing = ({ name }) => ({
   title: `Replace the view “${name}”?`,
-  text: "It shows something else so far; that is gone for everybody here.",
+  text: "The saved view is different. It will be replaced for all users.",
   verb: "Replace view",
 });
 
-// Kept by the server, so that they are there in every browser.
+// Saved views. The server keeps them, so that they are available in every browser.
 function ViewMenu() {
-  const { data, refresh } = useFetched("views", {}, { wakes: wakesOn("view.") });
+  const { data, refresh } = useFetched("views", {}, { refreshOn: eventTypes("view.") });
   const [name, setName] = useState("");
   const views = data ?? [];
   const query = route.value.query.toString();
   const current = views.find((view) => view.query === query);
-  const change = (work) => work.then(refresh, sayError);
+  const change = (work) => work.then(refresh, showError);
   const drop = async (view) => {
     await remove(`views?name=${encodeURIComponent(view.name)}`);
-    say(`Deleted the view ${view.name}.`, { action: { label: "Undo", run: () => change(put("views", view)) } });
+    showToast(`Deleted view ${view.name}.`, { action: { label: "Undo", run: () => change(put("views", view)) } });
   };
   const keep = async (made) => {
-    const known = await get("views"); // as they are now: those shown may be older, or not there yet
+    const known = await get("views"); // the shown list may be outdated
     const isOther = known.some((view) => view.name === made.name && view.query !== made.query);
-    if (isOther && !(await ask(replacing(made)))) return;
+    if (isOther && !(await confirmAction(replacing(made)))) return;
     await put("views", made);
     setName("");
   };
@@ -185,7 +181,7 @@ function ViewMenu() {
             </button>
             ${
               isPerson() &&
-              html`<button class="bare" aria-label="Delete the view ${view.name}" onClick=${() => change(drop(view))}>
+              html`<button class="bare" aria-label="Delete view ${view.name}" onClick=${() => change(drop(view))}>
                 <${Icon} name="x" size="12" />
               </button>`
             }
@@ -196,15 +192,15 @@ function ViewMenu() {
           ? html`<form class="menu-form" onSubmit=${(event) => save(event, close)}>
             <input
               type="text"
-              placeholder="Name of this view"
-              aria-label="Name of this view"
+              placeholder="View name"
+              aria-label="View name"
               value=${name}
               maxlength="60"
               onInput=${(event) => setName(event.currentTarget.value)}
             />
             <button>Save view</button>
           </form>`
-          : !views.length && html`<p class="muted small">Nobody has saved a view yet.</p>`
+          : !views.length && html`<p class="muted small">No saved views yet.</p>`
       }`}
   </${Menu}>`;
 }

@@ -1,54 +1,42 @@
-// Where news goes outside of this page: channels, what was sent, and how to add one. An address goes in and never comes out.
+// Notification channels, recent deliveries, and a form to add a channel. An address is never shown again.
 
 import { post, remove } from "../data/api.js";
 import { useFormDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson } from "../data/session.js";
 import { html, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
-const wakes = wakesOn("alert.", "settings.", "approval.");
+const refreshOn = eventTypes("alert.", "settings.", "approval.");
 const EVENTS = {
-  alert: "an alert",
-  run_failed: "a run that failed",
-  run_finished: "a run that finished",
-  approval: "an agent that asks",
+  alert: "Alerts",
+  run_failed: "Failed runs",
+  run_finished: "Finished runs",
+  approval: "Approval requests",
 };
 const EMPTY = { kind: "slack", name: "", min_severity: "warning", events: ["alert"] };
 
 export function Channels() {
-  const [busy, setBusy] = useState(false);
-  const { data, problem, refresh } = useFetched("notifications", { limit: 30 }, { wakes });
+  const { data, problem, refresh } = useFetched("notifications", { limit: 30 }, { refreshOn });
+  const [busy, run] = useVerb({ refresh });
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
-  const act = async (work, words) => {
-    setBusy(true);
-    try {
-      await work();
-      say(words);
-      refresh();
-      return true;
-    } catch (error) {
-      sayError(error);
-      return false;
-    } finally {
-      setBusy(false);
-    }
+  const drop = ({ name }) => {
+    const text = "The channel is removed from labwright.toml and its address is deleted.";
+    const confirm = { title: `Remove channel “${name}”?`, text, verb: "Remove channel" };
+    run(() => remove(`notifications/channels/${encodeURIComponent(name)}`), { confirm, done: "Channel removed." });
   };
-  const drop = async ({ name }) => {
-    const text = "It is taken out of labwright.toml, and its address is forgotten.";
-    if (await ask({ title: `Remove the channel “${name}”?`, text, verb: "Remove channel" }))
-      act(() => remove(`notifications/channels/${encodeURIComponent(name)}`), "Removed.");
-  };
+  const sendTest = () => run(() => post("notifications/test"), { done: "Test sent to every channel." });
+  const add = (body) =>
+    run(() => post("notifications/channels", body), { done: "Channel added. It receives new events from now on." });
   return html`<section class="stack" aria-label="Notifications">
     ${
       !data.channels.length &&
       html`<p class="hint-line">
-        No channel is set up. Add one below; it works at once and stands in <code>labwright.toml</code>.
+        No channels. Add one below; it works at once and is saved in <code>labwright.toml</code>.
       </p>`
     }
     ${
@@ -57,7 +45,7 @@ export function Channels() {
         <table class="grid-table">
           <thead>
             <tr>
-              ${["Channel", "Kind", "Goes to", "Told of", "From severity", "Waiting", "", ""].map(
+              ${["Channel", "Kind", "Target", "Events", "Min severity", "Pending", "Problem", ""].map(
                 (name) => html`<th scope="col">${name}</th>`,
               )}
             </tr>
@@ -94,8 +82,8 @@ export function Channels() {
       ${
         isPerson() &&
         html`<div>
-          <button disabled=${busy} onClick=${() => act(() => post("notifications/test"), "Sent to every channel.")}>
-            Send a test
+          <button disabled=${busy} onClick=${sendTest}>
+            Send test
           </button>
         </div>`
       }`
@@ -104,12 +92,12 @@ export function Channels() {
       isPerson() &&
       html`<${Add}
         busy=${busy}
-        onAdd=${(body) => act(() => post("notifications/channels", body), "Added. It is told what happens from now on.")}
+        onAdd=${add}
       />`
     }
     ${
       data.deliveries.length > 0 &&
-      html`<h2>Sent last</h2>
+      html`<h2>Recent deliveries</h2>
       <div class="wide" tabindex="0" role="region" aria-label="Deliveries">
         <table class="grid-table">
           <tbody>
@@ -134,7 +122,7 @@ export function Channels() {
 
 function Add({ busy, onAdd }) {
   const { fields, set, clear, drop } = useFormDraft("new channel");
-  const [url, setUrl] = useState(""); // a secret: in no draft
+  const [url, setUrl] = useState(""); // a secret: not part of the draft
   const draft = { ...EMPTY, ...fields };
   const put = (name) => (event) => set(name, event.currentTarget.value, EMPTY[name]);
   const toggle = (name) => () =>
@@ -158,8 +146,8 @@ function Add({ busy, onAdd }) {
           ${name}
         </option>`,
     );
-  return html`<form class="card stack" aria-label="Add a channel" onSubmit=${submit} autocomplete="off">
-    <h2>Add a channel</h2>
+  return html`<form class="card stack" aria-label="Add channel" onSubmit=${submit} autocomplete="off">
+    <h2>Add channel</h2>
     <div class="by-hand">
       <label class="field">
         Kind<select onChange=${put("kind")}>${options(["slack", "webhook", "desktop"], draft.kind)}</select>
@@ -183,18 +171,18 @@ function Add({ busy, onAdd }) {
         <input type="text" placeholder=${draft.kind} maxlength="40" value=${draft.name} onInput=${put("name")} />
       </label>
       <label class="field">
-        Alerts from
+        Min severity
         <select onChange=${put("min_severity")}>
           ${options(["info", "warning", "critical"], draft.min_severity)}
         </select>
       </label>
     </div>
     <fieldset class="channel-events">
-      <legend class="muted small">Told of</legend>
+      <legend class="muted small">Events</legend>
       ${Object.entries(EVENTS).map(
-        ([name, words]) =>
+        ([name, label]) =>
           html`<label key=${name}>
-            <input type="checkbox" checked=${draft.events.includes(name)} onChange=${toggle(name)} /> ${words}
+            <input type="checkbox" checked=${draft.events.includes(name)} onChange=${toggle(name)} /> ${label}
           </label>`,
       )}
     </fieldset>

@@ -1,42 +1,36 @@
-// A group of settings to change. What is refused is told with the server's own words, and nothing of it is saved.
+// A form for a group of settings. If the server refuses a value, its message is shown and nothing is saved.
 
 import { patch } from "../data/api.js";
 import { useFormDraft } from "../ui/drafts.js";
 import { isPerson } from "../data/session.js";
 import { text } from "../format.js";
 import { html, useState } from "../view.js";
-import { say } from "../ui/toast.js";
+import { showToast } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 const RESTART = "labwright down && labwright up -d";
 
-export function SettingsForm({ words, settings, refresh, label }) {
+export function SettingsForm({ help, settings, refresh, label }) {
   const { fields, set, clear, drop } = useFormDraft(`settings: ${label}`);
   const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
-  const shown = Object.keys(words)
+  const [busy, run] = useVerb({ refresh, onError: setProblem });
+  const shown = Object.keys(help)
     .map((name) => settings.find((one) => one.name === name))
     .filter(Boolean);
   const valueOf = ({ name, following }) => fields[name] ?? asText(following);
   const changed = shown.filter((one) => valueOf(one) !== asText(one.following));
-  const submit = async (event) => {
+  const save = async () => {
+    const body = Object.fromEntries(changed.map((one) => [one.name, asValue(valueOf(one), one)]));
+    const after = await patch("settings", body);
+    const later = after.filter((one) => one.name in fields && one.value !== one.following).map(({ name }) => name);
+    if (later.length) showToast(`Saved. ${later.join(", ")} takes effect after a restart.`, { hint: RESTART });
+    else showToast("Saved and applied.");
+    clear();
+  };
+  const submit = (event) => {
     event.preventDefault();
-    setBusy(true);
     setProblem(null);
-    try {
-      const after = await patch(
-        "settings",
-        Object.fromEntries(changed.map((one) => [one.name, asValue(valueOf(one), one)])),
-      );
-      const later = after.filter((one) => one.name in fields && one.value !== one.following).map(({ name }) => name);
-      say(later.length ? `Saved. ${later.join(", ")} holds after the next start.` : "Saved, and in effect.", {
-        hint: later.length ? RESTART : "",
-      });
-      clear();
-      refresh();
-    } catch (error) {
-      setProblem(error);
-    }
-    setBusy(false);
+    run(save);
   };
   return html`<form class="card settings-form" onSubmit=${submit} aria-label=${label}>
     ${shown.map(
@@ -44,7 +38,7 @@ export function SettingsForm({ words, settings, refresh, label }) {
         html`<${Row}
           key=${one.name}
           setting=${one}
-          words=${words[one.name]}
+          help=${help[one.name]}
           value=${valueOf(one)}
           onChange=${(value) => set(one.name, value, asText(one.following))}
         />`,
@@ -72,14 +66,14 @@ export function SettingsForm({ words, settings, refresh, label }) {
   </form>`;
 }
 
-function Row({ setting, words, value, onChange }) {
+function Row({ setting, help, value, onChange }) {
   const { name, bounds, by_variable: isFixed, at_start: atStart } = setting;
   const isSwitch = typeof setting.default === "boolean";
   const locked = isFixed || !isPerson();
   const notes = [
     isFixed && `set by LABWRIGHT_${name.toUpperCase()}`,
-    atStart && "takes a restart",
-    setting.value !== setting.following && `until then ${text(setting.value)}`,
+    atStart && "needs a restart",
+    setting.value !== setting.following && `currently ${text(setting.value)}`,
   ].filter(Boolean);
   const input = isSwitch
     ? html`<input
@@ -107,8 +101,8 @@ function Row({ setting, words, value, onChange }) {
     </label>
     ${input}
     <p class="muted small" id="about-${name}">
-      ${words}.${bounds ? ` ${bounds[0]} to ${bounds[1].toLocaleString("en")}, by` : isSwitch ? " By" : ""}
-      ${bounds || isSwitch ? ` default ${asText(setting.default)}.` : ""}
+      ${help}.${bounds ? ` ${bounds[0]} to ${bounds[1].toLocaleString("en")}.` : ""}
+      ${bounds || isSwitch ? ` Default: ${asText(setting.default)}.` : ""}${" "}
       ${notes.length > 0 && html`<strong>${notes.join("; ")}</strong>`}
     </p>
   </div>`;
@@ -116,46 +110,46 @@ function Row({ setting, words, value, onChange }) {
 
 const asText = (value) => String(value);
 
-const DECIMAL = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i; // 0x10 is a slip of the finger, not sixteen
+const DECIMAL = /^\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*$/i; // not 0x10
 
-// Empty is the default again; what is no number goes as it was typed, and is refused with words.
-function asValue(typed, { default: usual }) {
-  if (typeof usual === "boolean") return typed === "true";
-  if (typeof usual === "string") return typed.trim() || null;
+// Convert the typed text. Empty means the default. Invalid numbers are sent as text, so that the server explains them.
+function asValue(typed, { default: standard }) {
+  if (typeof standard === "boolean") return typed === "true";
+  if (typeof standard === "string") return typed.trim() || null;
   if (!typed.trim()) return null;
   return DECIMAL.test(typed) && Number.isFinite(Number(typed)) ? Number(typed) : typed;
 }
 
-// Settings that are changed here, in groups, with what they mean. All of them are in docs/reference/settings.md.
+// The settings that can be changed here, with their help texts. docs/reference/settings.md lists all settings.
 
 export const GROUPS = {
   models: {
-    model: "Answers most questions, as provider:model. Empty: rules, and nothing leaves the machine",
-    model_cheap: "For small questions. Empty: the model above",
-    model_heavy: "For hard ones. Empty: the model above",
-    session_usd_limit: "A conversation that cost so many dollars pauses and asks. 0: no limit",
-    session_token_limit: "Likewise by tokens. 0: no limit",
-    model_max_tokens: "Longest answer, in tokens. 0: as long as the provider lets it be",
-    model_requests_per_minute: "At most so many questions to one provider. 0: no limit",
-    model_silence_seconds: "A connection that is silent for longer is given up",
-    model_answer_seconds: "Nor may one whole answer take longer",
-    model_retries: "Further tries after a fault that passes",
-    agent_max_rounds: "Answers of a model in one turn; then it stops and says so",
+    model: "Default model, as provider:model. Empty: fixed rules, no data leaves the machine",
+    model_cheap: "Model for simple requests. Empty: the default model",
+    model_heavy: "Model for hard requests. Empty: the default model",
+    session_usd_limit: "Cost in dollars at which a conversation pauses and asks. 0: no limit",
+    session_token_limit: "Tokens at which a conversation pauses and asks. 0: no limit",
+    model_max_tokens: "Max tokens per response. 0: the provider's limit",
+    model_requests_per_minute: "Max requests per minute to one provider. 0: no limit",
+    model_silence_seconds: "Timeout for a silent connection, in seconds",
+    model_answer_seconds: "Timeout per response, in seconds",
+    model_retries: "Retries after a temporary error",
+    agent_max_rounds: "Max model calls per turn",
   },
   limits: {
     max_parallel:
-      "Runs without GPUs at a time. 0: half the usable cores. A number set by hand on the cluster page goes before it",
-    ageing_seconds: "After so long a run that wants several GPUs is no longer passed by narrower ones",
-    gpu_busy_memory_mb: "A card with more memory in use is not free",
-    gpu_busy_utilization: "Nor one that is busier than this, in percent",
-    grace_seconds: "Between TERM and KILL when a run is stopped",
-    log_cap_mb: "A larger output keeps its head and its tail. 0: no cap",
-    system_metrics_seconds: "Between samples of a run's processor, memory and disk. 0: none",
-    metrics_key_value: "Take key=value pairs in the output as metrics",
-    keep_days: "Freeing space removes logs of runs that ended longer ago",
-    keep_archived_days: "And deletes archived runs that ended longer ago",
-    backup_minutes: "Between backups of the database",
-    backups_kept: "How many of the newest are kept",
-    agent_token_hours: "How long the token of a rendered skill is valid",
+      "Max parallel runs without GPUs. 0: half of the cores. A value set on the cluster page takes precedence",
+    ageing_seconds: "Seconds after which smaller runs no longer overtake a run that needs several GPUs",
+    gpu_busy_memory_mb: "A GPU with more memory in use counts as busy",
+    gpu_busy_utilization: "A GPU with a higher utilization (percent) counts as busy",
+    grace_seconds: "Seconds between TERM and KILL when a run is stopped",
+    log_cap_mb: "Max output size. Larger output keeps its start and end. 0: no limit",
+    system_metrics_seconds: "Seconds between samples of CPU, memory and disk. 0: off",
+    metrics_key_value: "Read key=value pairs in the output as metrics",
+    keep_days: "Freeing space removes logs of runs that ended more days ago",
+    keep_archived_days: "Freeing space deletes archived runs that ended more days ago",
+    backup_minutes: "Minutes between database backups",
+    backups_kept: "Number of backups to keep",
+    agent_token_hours: "Lifetime of the token in a rendered skill, in hours",
   },
 };

@@ -1,38 +1,37 @@
-// Which language models answer, whether their keys are there, what they took. A key goes in and never comes out.
+// Language models: which are used, their keys and their cost. A key is never shown again.
 
 import { put, remove } from "../data/api.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson } from "../data/session.js";
 import { number } from "../format.js";
 import { GROUPS, SettingsForm } from "./form.js";
 import { html, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
-const wakes = wakesOn("settings.", "session.status");
+const refreshOn = eventTypes("settings.", "session.status");
 
 export function ModelSettings({ settings, refresh }) {
-  const { data, problem, refresh: again } = useFetched("models", {}, { wakes });
-  if (problem && !data) return html`<${Problem} error=${problem} retry=${again} />`;
+  const { data, problem, refresh: reload } = useFetched("models", {}, { refreshOn });
+  if (problem && !data) return html`<${Problem} error=${problem} retry=${reload} />`;
   if (!data) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<section class="stack" aria-label="Models">
     ${
       data.configured
         ? html`<${Tiers} tiers=${data.tiers} />`
         : html`<p class="hint-line">
-          No language model is chosen: rules answer, and nothing leaves this machine. Name one below, for example${" "}
+          No language model is set. Fixed rules answer, and no data leaves this machine. Set one below, for example${" "}
           <code>anthropic:claude-sonnet-5-5</code> or <code>ollama:qwen3:8b</code>.
         </p>`
     }
     <${SettingsForm}
-      words=${GROUPS.models}
+      help=${GROUPS.models}
       settings=${settings}
-      refresh=${() => (refresh(), again())}
-      label="Models and their limits"
+      refresh=${() => (refresh(), reload())}
+      label="Model settings"
     />
-    <${Keys} providers=${data.providers} refresh=${again} />
+    <${Keys} providers=${data.providers} refresh=${reload} />
   </section>`;
 }
 
@@ -41,7 +40,7 @@ const Tiers = ({ tiers }) =>
     <table class="grid-table">
       <thead>
         <tr>
-          ${["For", "Model", "Key", "Calls", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)}
+          ${["Tier", "Model", "Key", "Calls", "Tokens", "Cost"].map((name) => html`<th scope="col">${name}</th>`)}
         </tr>
       </thead>
       <tbody>
@@ -59,7 +58,7 @@ const Tiers = ({ tiers }) =>
               <td class="num">${spent.calls}</td>
               <td class="num">${number(spent.tokens_in + spent.tokens_out)}</td>
               <td class="num">
-                ${priced ? `$${spent.cost_usd.toFixed(2)}` : html`<span class="muted">price not known</span>`}
+                ${priced ? `$${spent.cost_usd.toFixed(2)}` : html`<span class="muted">unknown price</span>`}
               </td>
             </tr>`,
         )}
@@ -71,8 +70,8 @@ function Keys({ providers, refresh }) {
   return html`<section class="card stack" aria-label="Keys">
     <h2>Keys</h2>
     <p class="muted">
-      A key is written to a file that only you can read, used from the next question on, and never shown again. A
-      variable of the server's environment goes before it.
+      A key is stored in a file that only you can read, and is never shown again. An environment variable of the server
+      takes precedence.
     </p>
     <ul class="key-list">
       ${providers.map((provider) => html`<${Key} key=${provider.name} provider=${provider} refresh=${refresh} />`)}
@@ -84,20 +83,18 @@ function Key({ provider, refresh }) {
   const [value, setValue] = useState("");
   const path = `models/${encodeURIComponent(provider.name)}/key`;
   const isInFile = provider.usable && provider.key.startsWith("from /");
-  const act = (work, words) => work().then(() => (setValue(""), say(words), refresh()), sayError);
+  const [busy, run] = useVerb({ refresh: () => (setValue(""), refresh()) });
   const submit = (event) => {
     event.preventDefault();
-    if (value.trim()) act(() => put(path, { key: value.trim() }), `The key of ${provider.name} is kept.`);
+    if (value.trim()) run(() => put(path, { key: value.trim() }), { done: `Saved the key of ${provider.name}.` });
   };
-  const drop = async () => {
-    if (
-      await ask({
-        title: `Remove the key of ${provider.name}?`,
-        text: "Its file is deleted. It cannot be shown or brought back from here.",
-        verb: "Remove key",
-      })
-    )
-      act(() => remove(path), "Removed.");
+  const drop = () => {
+    const confirm = {
+      title: `Remove the key of ${provider.name}?`,
+      text: "The file with the key is deleted. It cannot be restored.",
+      verb: "Remove key",
+    };
+    run(() => remove(path), { confirm, done: "Key removed." });
   };
   const state = provider.usable ? (provider.key === "none needed" ? "stopped" : "finished") : "waiting";
   return html`<li>
@@ -112,13 +109,13 @@ function Key({ provider, refresh }) {
         <input
           type="password"
           aria-label="Key of ${provider.name}"
-          placeholder=${isInFile ? "Replace the key" : "Key"}
+          placeholder=${isInFile ? "New key" : "Key"}
           autocomplete="off"
           maxlength="1000"
           value=${value}
           onInput=${(event) => setValue(event.currentTarget.value)}
         />
-        <button disabled=${!value.trim()}>Keep</button>
+        <button disabled=${busy || !value.trim()}>Save</button>
         ${
           isInFile &&
           html`<button type="button" class="danger" onClick=${drop}>

@@ -1,8 +1,8 @@
-// How this server is set up, where news goes, what the state folder takes, and what this browser does.
+// The settings page: models, limits, notifications, storage, all settings, this browser.
 
 import { post } from "../data/api.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
-import { noticesAre, setNotices } from "../data/notices.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
+import { notificationState, setNotifications } from "../data/notifications.js";
 import { isPerson, scope } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
 import { bytes, text } from "../format.js";
@@ -10,15 +10,14 @@ import { Channels } from "./channels.js";
 import { GROUPS, SettingsForm } from "./form.js";
 import { ModelSettings } from "./models.js";
 import { html, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export default function SettingsPage() {
   useTitle("Settings");
-  const { data, problem, refresh } = useFetched("settings", {}, { wakes: wakesOn("settings.") });
+  const { data, problem, refresh } = useFetched("settings", {}, { refreshOn: eventTypes("settings.") });
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return waiting;
   const tabs = [
@@ -26,7 +25,7 @@ export default function SettingsPage() {
     {
       name: "limits",
       label: "Limits",
-      show: () => html`<${SettingsForm} words=${GROUPS.limits} settings=${data} refresh=${refresh} label="Limits" />`,
+      show: () => html`<${SettingsForm} help=${GROUPS.limits} settings=${data} refresh=${refresh} label="Limits" />`,
     },
     { name: "notifications", label: "Notifications", show: () => html`<${Channels} />` },
     { name: "storage", label: "Storage", show: () => html`<${Storage} />` },
@@ -39,11 +38,11 @@ export default function SettingsPage() {
     ${
       later.length > 0 &&
       html`<p class="hint-line">
-        <${Icon} name="rotate-cw" size="14" /> <strong>${later.join(", ")}</strong> will hold after${" "}
-        <code>labwright down</code> and <code>labwright up -d</code>; runs go on meanwhile.
+        <${Icon} name="rotate-cw" size="14" /> <strong>${later.join(", ")}</strong> takes effect after a restart:${" "}
+        <code>labwright down && labwright up -d</code>. Runs continue.
       </p>`
     }
-    <${Tabs} tabs=${tabs} label="Kinds of settings" />
+    <${Tabs} tabs=${tabs} label="Settings" />
   </div>`;
 }
 
@@ -59,8 +58,8 @@ function Server({ data }) {
       </p>`
     }
     <p class="hint-line">
-      A variable <code>LABWRIGHT_NAME</code> of the server's environment, else <code>labwright.toml</code> in the
-      project's folder, else the default.
+      The order is: environment variable <code>LABWRIGHT_NAME</code>, <code>labwright.toml</code> in the project folder,
+      default.
     </p>
     <div class="wide" tabindex="0" role="region" aria-label="All settings">
       <table class="grid-table">
@@ -70,7 +69,7 @@ function Server({ data }) {
             <th scope="col">Value</th>
             <th scope="col">Default</th>
             <th scope="col" class="num">
-              Bounds
+              Range
             </th>
           </tr>
         </thead>
@@ -97,20 +96,14 @@ const shown = (value) => (value === "" ? html`<span class="muted">empty</span>` 
 function Storage() {
   const [freed, setFreed] = useState(null);
   const { data, problem, refresh } = useFetched("storage");
-  const act = async (work) => {
-    try {
-      await work();
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
+  const [busy, run] = useVerb({ refresh });
+  const estimate = () => run(async () => setFreed(await post("gc", { dry_run: true })));
+  const collect = () => {
+    const text = `${freed.logs_removed} logs and ${freed.runs_deleted} archived runs will be deleted permanently.`;
+    const confirm = { title: `Free ${bytes(freed.freed_bytes)}?`, text, verb: "Free space" };
+    run(() => post("gc", {}).then(() => setFreed(null)), { confirm, done: "Space freed." });
   };
-  const look = () => act(async () => setFreed(await post("gc", { dry_run: true })));
-  const collect = async () => {
-    const words = `${freed.logs_removed} logs and ${freed.runs_deleted} archived runs go for good, as the retention settings say.`;
-    if (await ask({ title: `Free ${bytes(freed.freed_bytes)}?`, text: words, verb: "Free space" }))
-      act(async () => (await post("gc", {}), setFreed(null), say("Done.")));
-  };
+  const backUp = () => run(() => post("backup"), { done: ({ path }) => `Backup written to ${path}.` });
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   if (!data) return waiting;
   return html`<section class="stack" aria-label="Storage">
@@ -132,8 +125,8 @@ function Storage() {
     ${
       isPerson() &&
       html`<div class="verbs verbs-left">
-        <button onClick=${look}>What could be freed?</button>
-        <button onClick=${() => act(async () => say(`Written: ${(await post("backup")).path}`))}>Back up now</button>
+        <button disabled=${busy} onClick=${estimate}>Estimate free space</button>
+        <button disabled=${busy} onClick=${backUp}>Back up now</button>
       </div>`
     }
     ${
@@ -142,8 +135,8 @@ function Storage() {
         ${
           freed.freed_bytes
             ? html`${bytes(freed.freed_bytes)} in ${freed.logs_removed} logs and ${freed.runs_deleted} archived runs.${" "}
-            <button onClick=${collect}>Free it</button>`
-            : "Nothing, by the retention settings."
+            <button disabled=${busy} onClick=${collect}>Free space</button>`
+            : "Nothing to free with the current retention settings."
         }
       </p>`
     }
@@ -151,32 +144,32 @@ function Storage() {
 }
 
 function ThisBrowser() {
-  const words = {
+  const labels = {
     on: "on",
     off: "off",
-    refused: "refused: allow them for this address in the browser's own settings",
-    impossible: "not possible here: the browser allows them over https or on localhost only",
+    refused: "blocked. Allow notifications for this address in the browser's settings.",
+    impossible: "not available. The browser allows them only over HTTPS or on localhost.",
   };
-  const state = noticesAre.value;
+  const state = notificationState.value;
   return html`<section class="stack" aria-label="This browser">
-    <h2>Notices</h2>
+    <h2>Notifications</h2>
     <p>
-      When a run fails or something waits for an answer while this window is not looked at:${" "}
-      <strong>${words[state]}</strong>
+      Notify me about failed runs, alerts and approvals while this window is hidden:${" "}
+      <strong>${labels[state]}</strong>
     </p>
     ${
       (state === "on" || state === "off") &&
       html`<div>
-        <button onClick=${() => setNotices(state === "off")}>
+        <button onClick=${() => setNotifications(state === "off")}>
           <${Icon} name="bell" size="14" />
-          ${state === "off" ? "Turn notices on" : "Turn notices off"}
+          ${state === "off" ? "Turn on notifications" : "Turn off notifications"}
         </button>
       </div>`
     }
-    <h2>Kept here</h2>
+    <h2>Stored data</h2>
     <p class="muted">
-      The token (scope ${scope.value || "unknown"}) and how charts are drawn, for this address alone; in this tab,
-      what you wrote and did not send. Signing out forgets the token and what you wrote.
+      This browser stores the token (scope ${scope.value || "unknown"}) and chart options; this tab stores unsaved text.
+      Signing out deletes the token and unsaved text.
     </p>
   </section>`;
 }

@@ -1,29 +1,29 @@
-// What there is to know: keys, first commands, where to read on.
+// Help: keyboard shortcuts, commands, links.
 
-import { PLACES } from "../data/places.js";
+import { PAGES } from "../data/pages.js";
 import { useTitle } from "../data/window_title.js";
 import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 
 const KEYS = [
-  ["⌘ K or Ctrl K", "find a run, a sweep, a plan or a page; begin a run or a sweep"],
-  ["/", "filter the runs, or search a run's output; elsewhere as ⌘ K"],
+  ["⌘ K or Ctrl K", "find a run, sweep, plan or page; create a run or sweep"],
+  ["/", "filter runs or search output; elsewhere like ⌘ K"],
   ["j, k", "next and previous row"],
   ["Enter", "open the row"],
-  ["x", "tick the row, for comparing, stopping, tagging"],
-  ["a", "to what can be done with the ticked rows"],
-  ["← →, + -, 0", "in a chart: move the reading, zoom, show everything"],
-  ["Escape", "back, or close what is open"],
+  ["x", "select the row"],
+  ["a", "go to the actions for selected rows"],
+  ["← →, + -, 0", "in a chart: move the cursor, zoom, reset the zoom"],
+  ["Escape", "back, or close a dialog"],
   ["?", "this page"],
 ];
 const COMMANDS = [
   ["labwright run -- python train.py", "start a run"],
-  ["labwright sweep sweep.yaml", "many runs from one command and its parameters"],
+  ["labwright sweep sweep.yaml", "start many runs from one command"],
   ["labwright logs -f last", "follow the output of the newest run"],
-  ["labwright compare RUN RUN", "two runs side by side, in the terminal"],
-  ["labwright plan save plan.md", "keep a plan"],
-  ["labwright token --scope viewer --ttl 8h", "a link for somebody who may only look"],
-  ["labwright doctor", "what is wrong with this set-up, if anything"],
+  ["labwright compare RUN RUN", "compare runs in the terminal"],
+  ["labwright plan save plan.md", "save a plan"],
+  ["labwright token --scope viewer --ttl 8h", "create a read-only link"],
+  ["labwright doctor", "check the installation"],
 ];
 
 export default function HelpPage() {
@@ -47,30 +47,30 @@ export default function HelpPage() {
     <h1>Help</h1>
     <div class="help-grid">
       ${table(
-        "Keys",
+        "Keyboard shortcuts",
         KEYS.map(([key, what]) => [html`<kbd>${key}</kbd>`, what]),
       )}
       ${table(
         "Go to",
-        PLACES.map(({ key, label, href }) => [html`<kbd>g ${key}</kbd>`, html`<a href=${href}>${label}</a>`]),
+        PAGES.map(({ key, label, href }) => [html`<kbd>g ${key}</kbd>`, html`<a href=${href}>${label}</a>`]),
       )}
       ${table(
-        "In a terminal, in the project's folder",
+        "Terminal commands",
         COMMANDS.map(([command, what]) => [html`<code>${command}</code>`, what]),
       )}
       <section class="card">
-        <h2>From another machine</h2>
-        <p class="muted">The server listens on this machine alone. A tunnel brings it to yours, on any port:</p>
+        <h2>Remote access</h2>
+        <p class="muted">The server listens on this machine only. Use a tunnel from another machine:</p>
         <pre class="teach">
           ssh -L ${location.port || 80}:127.0.0.1:${location.port || 80} you@machine
         </pre>
       </section>
       <section class="card">
-        <h2>For programs</h2>
+        <h2>API</h2>
         <p>
-          Everything this page does goes over HTTP.${" "}
+          The dashboard uses the HTTP API.${" "}
           <a href="docs" target="_blank" rel="noreferrer">
-            <${Icon} name="book-open" size="14" /> The API, to read and try
+            <${Icon} name="book-open" size="14" /> API documentation
           </a>
         </p>
       </section>

@@ -1,8 +1,8 @@
-// Find a run, a sweep, a plan or a place by a few letters, or begin something, from anywhere: ⌘K or Ctrl-K.
+// The command palette (⌘K or Ctrl-K): find a run, sweep, plan or page, or create something.
 
-import { PLACES } from "../data/places.js";
+import { PAGES } from "../data/pages.js";
 import { go } from "../data/router.js";
-import { useThings } from "../data/search.js";
+import { useSearch } from "../data/search.js";
 import { mayWrite } from "../data/session.js";
 import { html, signal, useRef, useState } from "../view.js";
 import { useModal } from "../ui/dialog.js";
@@ -25,16 +25,16 @@ export const Palette = () => (open.value ? html`<${Dialog} />` : null);
 
 function Dialog() {
   const ref = useRef(null);
-  const [words, setWords] = useState("");
+  const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
-  const found = useFound(words);
+  const found = useFound(query);
   const chosen = Math.min(at, found.length - 1);
   useModal(ref);
 
   const close = () => (open.value = false);
   const take = (item) => {
     close();
-    if (item.begin) item.begin();
+    if (item.open) item.open();
     else go(item.href);
   };
   const onKeyDown = (event) => {
@@ -45,13 +45,13 @@ function Dialog() {
     event.preventDefault();
   };
   const onInput = (event) => {
-    setWords(event.currentTarget.value);
+    setQuery(event.currentTarget.value);
     setAt(0);
   };
   return html`<dialog
     ref=${ref}
     class="dialog palette"
-    aria-label="Find or do"
+    aria-label="Command palette"
     onCancel=${close}
     onClick=${(event) => event.target === ref.current && close()}
   >
@@ -59,7 +59,7 @@ function Dialog() {
       <${Icon} name="search" />
       <input
         type="text"
-        placeholder="A run, a sweep, a plan, a page…"
+        placeholder="Find a run, sweep, plan or page"
         aria-label="Find"
         autofocus
         spellcheck=${false}
@@ -72,7 +72,7 @@ function Dialog() {
         onKeyDown=${onKeyDown}
       />
     </label>
-    <ul id="palette-found" role="listbox" aria-label="Found">
+    <ul id="palette-found" role="listbox" aria-label="Results">
       ${found.map(
         (item, index) =>
           html`<li
@@ -89,21 +89,21 @@ function Dialog() {
           </li>`,
       )}
     </ul>
-    ${!found.length && html`<p class="muted palette-none">Nothing has these letters.</p>`}
+    ${!found.length && html`<p class="muted palette-none">No matches.</p>`}
   </dialog>`;
 }
 
-function useFound(words) {
-  const things = useThings(words.trim() || null, AT_MOST);
-  const low = words.trim().toLowerCase();
-  const places = PLACES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({
+function useFound(query) {
+  const items = useSearch(query.trim() || null, AT_MOST);
+  const low = query.trim().toLowerCase();
+  const places = PAGES.filter(({ label }) => label.toLowerCase().includes(low)).map((place) => ({
     ...place,
     kind: `g ${place.key}`,
   }));
-  const begun = mayWrite()
-    ? NEW.map(({ name, label, icon }) => ({ label, icon, kind: "do", begin: () => openNew(name) })).filter(
+  const actions = mayWrite()
+    ? NEW.map(({ name, label, icon }) => ({ label, icon, kind: "action", open: () => openNew(name) })).filter(
         ({ label }) => label.toLowerCase().includes(low),
       )
     : [];
-  return low ? [...begun, ...places, ...things] : [...places, ...begun];
+  return low ? [...actions, ...places, ...items] : [...places, ...actions];
 }

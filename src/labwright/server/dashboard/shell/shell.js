@@ -1,8 +1,8 @@
-// What is around every page: the bar, the banner, the news.
+// The frame of every page: navigation, banner, toasts and dialogs.
 
-import { ON_A_PHONE, PLACES } from "../data/places.js";
+import { PHONE_PAGES, PAGES } from "../data/pages.js";
 import { project, signOut } from "../data/session.js";
-import { pendingAlerts, tryConnecting } from "../data/store.js";
+import { pendingAlerts, reconnectNow } from "../data/store.js";
 import { connection } from "../data/stream.js";
 import { openPalette, Palette } from "./palette.js";
 import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
@@ -35,14 +35,14 @@ function Bar({ page, id }) {
   const close = () => setMore(false);
   useEffect(close, [page, id]);
   useKeys({ ...(more && { Escape: close }) });
-  return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Places">
+  return html`<nav class="bar ${more ? "bar-more" : ""}" aria-label="Pages">
     <a class="brand" href="#/" title="Labwright">
       <${Icon} name="flask-conical" size="18" />
       <span class="brand-words">
         Labwright
         ${
           project.value &&
-          html`<span class="brand-project" title="The project's folder: ${project.value}">
+          html`<span class="brand-project" title="Project folder: ${project.value}">
             ${project.value}
           </span>`
         }
@@ -50,15 +50,15 @@ function Bar({ page, id }) {
     </a>
     <button class="bar-find" onClick=${() => openPalette()}>
       <${Icon} name="search" size="14" />
-      <span>Find or do…</span>
+      <span>Search…</span>
       <kbd>⌘K</kbd>
     </button>
-    ${PLACES.map(
+    ${PAGES.map(
       (place) =>
         html`<a
           key=${place.page}
           href=${place.href}
-          class=${ON_A_PHONE.has(place.page) ? "" : "bar-rest"}
+          class=${PHONE_PAGES.has(place.page) ? "" : "bar-rest"}
           onClick=${close}
           aria-current=${place.page === page ? "page" : undefined}
         >
@@ -72,7 +72,7 @@ function Bar({ page, id }) {
       <span>Sign out</span>
     </button>
     <button
-      class="bare bar-toggle ${ON_A_PHONE.has(page) ? "" : "bar-here"}"
+      class="bare bar-toggle ${PHONE_PAGES.has(page) ? "" : "bar-here"}"
       aria-expanded=${String(more)}
       onClick=${() => setMore(!more)}
     >
@@ -96,9 +96,9 @@ function Banner() {
   return html`<div class="banner" role="alert">
     <${Icon} name="triangle-alert" />
     <span>
-      <strong>The server does not answer.</strong> Runs go on without it. Start it with <code>labwright up</code>;
-      this page comes back by itself.
+      <strong>The server does not respond.</strong> Runs continue without it. Start it with <code>labwright up</code>;
+      this page reconnects automatically.
     </span>
-    <button onClick=${tryConnecting}>Try now</button>
+    <button onClick=${reconnectNow}>Retry</button>
   </div>`;
 }

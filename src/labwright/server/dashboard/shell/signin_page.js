@@ -1,7 +1,7 @@
-// The way in when there is no token, or when the server did not take it.
+// The sign-in page, shown without a token or after the server refused it.
 
-import { whatIsWrongWith } from "../data/api.js";
-import { signIn, whyOut } from "../data/session.js";
+import { tokenProblem } from "../data/api.js";
+import { signIn, signOutReason } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
@@ -20,12 +20,12 @@ export function SignInPage() {
     const token = field.current.value.trim();
     if (!token) return setProblem("Paste the token first.");
     setBusy(true);
-    const wrong = await whatIsWrongWith(token);
+    const wrong = await tokenProblem(token);
     if (!wrong) return signIn(token);
     setProblem(wrong);
     setBusy(false);
   };
-  const why = problem || whyOut.value;
+  const why = problem || signOutReason.value;
   return html`<main class="signin">
     <form class="card" onSubmit=${onSubmit}>
       <h1>
@@ -46,8 +46,7 @@ export function SignInPage() {
         Sign in
       </button>
       <p class="muted small">
-        The link that <code>labwright up</code> prints signs you in. Or show the token in the project's folder and
-        paste it:
+        Open the link that <code>labwright up</code> prints. Or run this in the project folder and paste the token:
       </p>
       <pre class="teach">labwright token --show</pre>
     </form>

@@ -1,14 +1,14 @@
-// A skill as a model would get it now: the server fills in its variables, so this is what there is and nothing made up.
+// A skill's editor and its preview. The server fills in the variables, so the preview shows real values.
 
 import { post } from "../data/api.js";
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
-import { sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 const PAUSE_MS = 300;
 
-// A problem is what is wrong with the text; saving would be refused with the same words.
+// Return the rendered text, or the error that saving would return.
 function useRendered(id, text, variables) {
   const [found, setFound] = useState({ text: null, problem: null });
   const last = useRef(0);
@@ -16,7 +16,7 @@ function useRendered(id, text, variables) {
   useEffect(() => {
     const number = ++last.current;
     const timer = setTimeout(async () => {
-      const body = { text, variables, preview: true, shell: "local" }; // on this machine a text carries no token
+      const body = { text, variables, preview: true, shell: "local" }; // a local text contains no token
       const answer = await post(`prompt-skills/${encodeURIComponent(id)}/render`, body).then(
         ({ text: rendered }) => ({ text: rendered, problem: null }),
         (problem) => ({ text: null, problem }),
@@ -32,19 +32,19 @@ export function Rendered({ id, text, variables = [] }) {
   const [given, setGiven] = useState({});
   const filled = Object.fromEntries(Object.entries(given).filter(([, value]) => value));
   const { text: rendered, problem } = useRendered(id, text, filled);
-  return html`<section class="stack" aria-label="As a model gets it">
+  return html`<section class="stack" aria-label="Preview">
     ${
       variables.length > 0 &&
       html`<details class="evidence">
         <summary>Variables: ${variables.join(", ")}</summary>
-        <p class="muted">Left empty, they are filled in with the project as it is now.</p>
+        <p class="muted">Empty variables are filled with the current project state.</p>
         ${variables.map(
           (name) =>
             html`<label class="field" key=${name}>
               ${name}
               <input
                 type="text"
-                placeholder="as it is now"
+                placeholder="current value"
                 value=${given[name] ?? ""}
                 onInput=${(event) => setGiven({ ...given, [name]: event.currentTarget.value })}
               />
@@ -56,7 +56,7 @@ export function Rendered({ id, text, variables = [] }) {
   </section>`;
 }
 
-// The last that could be filled in stays, so that nothing jumps while one types; and is said to be the last.
+// Keep the last valid preview, so that the page does not jump while the user types.
 function Shown({ text, problem }) {
   return html`${
     problem &&
@@ -65,7 +65,7 @@ function Shown({ text, problem }) {
     </p>`
   }
   ${text === null && !problem && html`<div class="loading" aria-busy="true"></div>`}
-  ${problem && text !== null && html`<p class="muted preview-old">Below: as it was before that.</p>`}
+  ${problem && text !== null && html`<p class="muted preview-old">Preview of the last valid text:</p>`}
   ${
     text !== null &&
     html`<article class="card document">
@@ -74,20 +74,10 @@ function Shown({ text, problem }) {
   }`;
 }
 
-// A skill's text to change, with what a model would get of it beside it.
-
+// The text field, with the preview beside it.
 export function SkillEditor({ id, draft, setDraft, before, onSave, onCancel }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb();
   const { text: rendered, problem } = useRendered(id, draft, {});
-  const save = async () => {
-    setBusy(true);
-    try {
-      await onSave(draft);
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
-  };
   return html`<section class="editor" aria-label="Edit skill">
     <div class="editor-text">
       <textarea
@@ -99,12 +89,12 @@ export function SkillEditor({ id, draft, setDraft, before, onSave, onCancel }) {
     </div>
     <div class="editor-side">
       <div class="verbs verbs-left">
-        <button class="primary" disabled=${busy || draft === before} onClick=${save}>
+        <button class="primary" disabled=${busy || draft === before} onClick=${() => run(() => onSave(draft))}>
           Save skill
         </button>
         <button onClick=${onCancel}>Cancel</button>
       </div>
-      <h2>As a model would get it</h2>
+      <h2>Preview</h2>
       <div class="skill-preview" tabindex="0" role="region" aria-label="Preview">
         <${Shown} text=${rendered} problem=${problem} />
       </div>

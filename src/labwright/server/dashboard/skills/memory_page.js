@@ -1,8 +1,8 @@
-// What every conversation is told. What an agent noted waits here until a person accepts it.
+// Notes for every conversation. A person has to accept the notes of agents.
 
 import { patch, post, remove } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
 import { html, useState } from "../view.js";
@@ -10,25 +10,26 @@ import { TextDialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
-import { Who } from "../work/who.js";
+import { showToast } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
+import { Actor } from "../work/actor.js";
 
-const LONGEST = 4000;
+const MAX_LENGTH = 4000;
 const memoryPath = (id) => `memories/${encodeURIComponent(id)}`;
 
 export default function MemoryPage() {
   useTitle("Memory");
-  const { data, problem, refresh } = useFetched("memories", { limit: 1000 }, { wakes: wakesOn("memory.") });
+  const { data, problem, refresh } = useFetched("memories", { limit: 1000 }, { refreshOn: eventTypes("memory.") });
   const [filter, setFilter] = useState("");
+  const [busy, run] = useVerb({ refresh });
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
   const found = (data ?? []).filter(({ text }) => text.toLowerCase().includes(filter.toLowerCase()));
-  const act = (work, words) => work().then((made) => (words && say(words), refresh(), made), sayError);
   const group = (title, memories) =>
     memories.length > 0 &&
     html`<section class="stack" aria-label=${title}>
       <h2>${title}</h2>
       <ul class="lines">
-        ${memories.map((memory) => html`<${Memory} key=${memory.id} memory=${memory} act=${act} />`)}
+        ${memories.map((memory) => html`<${Memory} key=${memory.id} memory=${memory} busy=${busy} run=${run} />`)}
       </ul>
     </section>`;
   return html`<div class="page memory-page">
@@ -46,22 +47,22 @@ export default function MemoryPage() {
       }
     </header>
     <div class="page-body stack">
-      ${mayWrite() && html`<${Add} act=${act} />`}
+      ${mayWrite() && html`<${Add} busy=${busy} run=${run} />`}
       ${!data && html`<div class="loading" aria-busy="true"></div>`}
       ${group(
         "Proposed by agents",
         found.filter(({ accepted }) => !accepted),
       )}
       ${group(
-        "Told to every conversation",
+        "Used in every conversation",
         found.filter(({ accepted }) => accepted),
       )}
       ${
         data &&
         !found.length &&
-        html`<${Message} icon="bookmark" title=${data.length ? "No note has these letters" : "Nothing is remembered yet"}>
+        html`<${Message} icon="bookmark" title=${data.length ? "No matching notes" : "No notes yet"}>
           <p class="muted">
-            What holds for all experiments here: which split, which baseline, what was tried in vain.
+            Write down what applies to all experiments: the data split, the baseline, what did not work.
           </p>
         </${Message}>`
       }
@@ -69,40 +70,42 @@ export default function MemoryPage() {
   </div>`;
 }
 
-function Add({ act }) {
+function Add({ busy, run }) {
   const [text, setText] = useDraft("new note", "");
   const submit = (event) => {
     event.preventDefault();
-    if (text.trim()) act(() => post("memories", { text: text.trim() }).then(() => setText("")), "Noted.");
+    if (text.trim())
+      run(() => post("memories", { text: text.trim() }).then(() => setText("")), { done: "Note saved." });
   };
   return html`<form class="memory-add" onSubmit=${submit}>
     <input
       type="text"
       aria-label="Note"
       placeholder="We compare on the 2024 split"
-      maxlength=${LONGEST}
+      maxlength=${MAX_LENGTH}
       value=${text}
       onInput=${(event) => setText(event.currentTarget.value)}
     />
-    <button class="primary" disabled=${!text.trim()}>
-      Remember
+    <button class="primary" disabled=${busy || !text.trim()}>
+      Add note
     </button>
   </form>`;
 }
 
-function Memory({ memory, act }) {
+function Memory({ memory, busy, run }) {
   const [isEditing, setEditing] = useState(false);
   const path = memoryPath(memory.id);
-  const change = (changes, words) => act(() => patch(path, changes), words);
-  const bringBack = () => act(() => post("memories", { text: memory.text }), "It is back.");
+  const change = (changes, done) => run(() => patch(path, changes), { done });
+  const restore = () => run(() => post("memories", { text: memory.text }), { done: "Note restored." });
   const drop = () =>
-    act(() =>
-      remove(path).then(() => say("Deleted.", memory.accepted ? { action: { label: "Undo", run: bringBack } } : {})),
-    );
+    run(async () => {
+      await remove(path);
+      showToast("Note deleted.", memory.accepted ? { action: { label: "Undo", run: restore } } : {});
+    });
   return html`<li class="memory">
     <p class="memory-text">${memory.text}</p>
     <p class="muted small">
-      <${Who} actor=${memory.created_by} /> · <${Ago} time=${memory.updated_at} />
+      <${Actor} actor=${memory.created_by} /> · <${Ago} time=${memory.updated_at} />
     </p>
     ${
       isPerson() &&
@@ -111,7 +114,8 @@ function Memory({ memory, act }) {
           !memory.accepted &&
           html`<button
             class="primary"
-            onClick=${() => change({ accepted: true }, "Told to every conversation from now on.")}
+            disabled=${busy}
+            onClick=${() => change({ accepted: true }, "Note accepted. New conversations use it.")}
           >
             Accept
           </button>`
@@ -120,7 +124,7 @@ function Memory({ memory, act }) {
           <${Icon} name="pencil" size="14" />
           Edit
         </button>
-        <button class="danger" onClick=${drop}>
+        <button class="danger" disabled=${busy} onClick=${drop}>
           <${Icon} name="trash" size="14" />
           Delete
         </button>
@@ -129,12 +133,12 @@ function Memory({ memory, act }) {
     ${
       isEditing &&
       html`<${TextDialog}
-        title="Edit the note"
+        title="Edit note"
         label="Note"
         text=${memory.text}
         verb="Save note"
         onClose=${() => setEditing(false)}
-        onSave=${(text) => change({ text }, "Saved.").then((saved) => saved && setEditing(false))}
+        onSave=${(text) => change({ text }, "Note saved.").then((saved) => saved && setEditing(false))}
       />`
     }
   </li>`;

@@ -1,53 +1,56 @@
-// One skill: as a model gets it, as it is written, and to change.
+// The page of one skill: preview, text and editor.
 
 import { put, remove } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
 import { useFetched } from "../data/fetched.js";
-import { go } from "../data/router.js";
+import { go, skillAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
 import { Rendered, SkillEditor } from "./editor.js";
 import { Source } from "./skills_page.js";
 import { html } from "../view.js";
 import { Code } from "../ui/code.js";
-import { ask } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
 import { Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
-import { say, sayError } from "../ui/toast.js";
+import { showToast } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export default function SkillPage({ id }) {
   const path = `prompt-skills/${encodeURIComponent(id)}`;
-  const { data: skill, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.skill_id === id });
+  const { data: skill, problem, refresh } = useFetched(path, {}, { refreshOn: (event) => event.data.skill_id === id });
   const [draft, setDraft, dropDraft] = useDraft(`skill ${id}`);
+  const [busy, run] = useVerb();
   useKeys({ Escape: () => go("#/skills") });
   useTitle(skill?.title ?? "Skill");
   if (problem && !skill) return html`<${Problem} error=${problem} />`;
   if (!skill) return html`<div class="loading" aria-busy="true"></div>`;
   const save = async (text) => {
     await put(path, { text });
-    say(skill.source === "built-in" ? "Saved. The project's own goes before the built-in one." : "Saved.");
+    showToast(
+      skill.source === "built-in" ? "Saved. The project's version replaces the built-in skill." : "Skill saved.",
+    );
     setDraft(null);
     refresh();
   };
-  const undo = () =>
-    put(path, { text: skill.text }).then(
-      () => (say("It is back."), go(`#/skills/${encodeURIComponent(id)}`)),
-      sayError,
-    );
-  const drop = async () => {
-    const text = skill.overrides ? "The built-in one is used again." : "Models are no longer given it.";
-    if (!(await ask({ title: `Delete “${skill.title}”?`, text, verb: "Delete skill" }))) return;
-    remove(path).then(
-      () => (say("Deleted.", { action: { label: "Undo", run: undo } }), skill.overrides ? refresh() : go("#/skills")),
-      sayError,
-    );
+  const restore = () =>
+    run(() => put(path, { text: skill.text }).then(() => go(skillAddress(id))), { done: "Skill restored." });
+  const drop = () => {
+    const text = skill.overrides ? "The built-in skill is used again." : "Models no longer receive this skill.";
+    const confirm = { title: `Delete “${skill.title}”?`, text, verb: "Delete skill" };
+    const call = async () => {
+      await remove(path);
+      showToast("Skill deleted.", { action: { label: "Undo", run: restore } });
+      if (skill.overrides) refresh();
+      else go("#/skills");
+    };
+    run(call, { confirm });
   };
   const tabs = [
     mayWrite() && {
       name: "preview",
-      label: "As a model gets it",
+      label: "Preview",
       show: () => html`<${Rendered} id=${id} text=${skill.text} variables=${skill.variables} />`,
     },
     { name: "text", label: "Text", show: () => html`<${Code} text=${skill.text} label="SKILL.md" />` },
@@ -71,7 +74,7 @@ export default function SkillPage({ id }) {
             </button>
             ${
               skill.source === "project" &&
-              html`<button class="danger" onClick=${drop}>
+              html`<button class="danger" disabled=${busy} onClick=${drop}>
                 <${Icon} name="trash" size="14" />
                 Delete
               </button>`
@@ -91,7 +94,7 @@ export default function SkillPage({ id }) {
           onSave=${save}
           onCancel=${dropDraft}
         />`
-        : html`<${Tabs} tabs=${tabs} label="Views of this skill" />`
+        : html`<${Tabs} tabs=${tabs} label="Skill" />`
     }
   </div>`;
 }

@@ -1,8 +1,8 @@
-// What models are told: the skills that come with Labwright, and the project's own.
+// All skills: the built-in ones and the project's own.
 
 import { post } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { go, skillAddress } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
@@ -11,7 +11,7 @@ import { html, useRef } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { useListKeys } from "../data/keyboard.js";
 import { Problem } from "../ui/message.js";
-import { say } from "../ui/toast.js";
+import { showToast } from "../ui/toast.js";
 
 const TEMPLATE = `---
 name: my-skill
@@ -26,7 +26,7 @@ metadata:
 
 export default function SkillsPage() {
   useTitle("Skills");
-  const { data, problem, refresh } = useFetched("prompt-skills", {}, { wakes: wakesOn("skill.") });
+  const { data, problem, refresh } = useFetched("prompt-skills", {}, { refreshOn: eventTypes("skill.") });
   const [draft, setDraft, dropDraft] = useDraft("new skill");
   const box = useRef(null);
   useListKeys(box);
@@ -34,7 +34,7 @@ export default function SkillsPage() {
   const save = async (text) => {
     const made = await post("prompt-skills", { text });
     setDraft(null);
-    say("Saved.");
+    showToast("Skill saved.");
     go(skillAddress(made.id));
   };
   return html`<div class="page list-page">
@@ -69,8 +69,8 @@ export default function SkillsPage() {
       data &&
       !draft &&
       html`<p class="muted page-note">
-        A skill is a text that a model is given, with the project as it is now filled in. Change a built-in one
-        and yours goes before it; delete yours and it is back.
+        A skill is a text for models, filled with the current project state. An edited built-in skill becomes the project's
+        version; delete it to get the built-in skill back.
       </p>
       <ul class="lines" ref=${box}>
         ${data.map(

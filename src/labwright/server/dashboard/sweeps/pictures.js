@@ -1,4 +1,4 @@
-// What a sweep found, drawn: best so far, importance, parallel coordinates, a heat map of two parameters.
+// Charts of a sweep: best so far, importance, parallel coordinates, and a heat map of two parameters.
 
 import { Plot } from "../charts/plot.js";
 import { number, text } from "../format.js";
@@ -7,13 +7,13 @@ import { Meter } from "../ui/meter.js";
 
 const LINES = 300;
 const CELLS = 30;
-const LINE_HEIGHT = 13; // of a word beside an axis
-const READABLE = 0.46; // how strong a cell's colour may be under its number
+const LINE_HEIGHT = 13; // height of a tick label
+const READABLE = 0.46; // strongest cell color with readable text
 
 export function SweepPictures({ sweep, results }) {
   const done = useMemo(() => results.configurations.filter(({ mean }) => typeof mean === "number"), [results]);
   const names = useMemo(() => varied(done), [done]);
-  const tried = useMemo(() => varied(results.configurations), [results]); // a value with which every run broke is a finding, too
+  const tried = useMemo(() => varied(results.configurations), [results]); // with failed configurations
   if (!done.length) return null;
   return html`<div class="sweep-pictures">
     <${BestSoFar} results=${results} metric=${sweep.metric} />
@@ -23,7 +23,7 @@ export function SweepPictures({ sweep, results }) {
   </div>`;
 }
 
-// Parameters that had more than one value.
+// Return the parameters with more than one value.
 function varied(configurations) {
   const names = [...new Set(configurations.flatMap(({ params }) => Object.keys(params)))];
   return names.filter((name) => new Set(configurations.map(({ params }) => JSON.stringify(params[name]))).size > 1);
@@ -52,7 +52,7 @@ function Importance({ importance }) {
   const shares = Object.entries(importance.parameters).sort(([, a], [, b]) => b - a);
   return html`<figure class="chart">
     <figcaption>
-      <span class="chart-name">What mattered</span>
+      <span class="chart-name">Parameter importance</span>
     </figcaption>
     <div class="importance">
       ${shares.map(
@@ -63,13 +63,13 @@ function Importance({ importance }) {
           <${Meter} value=${share} label="Importance of ${name}" />
           <span class="num">${Math.round(share * 100)} %</span>`,
       )}
-      ${!shares.length && html`<span class="muted">Not known yet.</span>`}
+      ${!shares.length && html`<span class="muted">Not enough results yet.</span>`}
     </div>
     <p class="muted small importance-note">${importance.note || importance.method}</p>
   </figure>`;
 }
 
-// From the worst to the best as one shade; a lower share of the range is better or worse as the goal has it.
+// Return a function from a value to its quality: 0 is the worst result, 1 the best.
 function quality(done, goal) {
   const values = done.map(({ mean }) => mean);
   const [low, high] = [Math.min(...values), Math.max(...values)];
@@ -111,10 +111,10 @@ function Parallel({ done, names, metric }) {
     [...names.map((name) => one.params[name]), one.mean]
       .map((value, at) => `${at ? "L" : "M"}${across(at).toFixed(1)} ${up(axes[at], value).toFixed(1)}`)
       .join("");
-  const drawn = [...done].slice(0, LINES).reverse(); // the best on top
+  const drawn = [...done].slice(0, LINES).reverse(); // best on top
   return html`<figure class="chart chart-big">
     <figcaption>
-      <span class="chart-name">Every configuration</span>
+      <span class="chart-name">All configurations</span>
       <span class="chart-value num">
         ${
           over &&
@@ -166,7 +166,7 @@ function Parallel({ done, names, metric }) {
   </figure>`;
 }
 
-// Those whose words would stand on one another are left out, the ends last.
+// Leave out ticks whose labels would overlap; keep the ends.
 function apart(ticks, place) {
   const kept = [];
   for (const value of [ticks.at(0), ticks.at(-1), ...ticks])
@@ -174,7 +174,7 @@ function apart(ticks, place) {
   return kept;
 }
 
-// Numbers by size (by their logarithm where they span decades), everything else in the order it came.
+// Numbers by size (log scale if they span decades), everything else in order of appearance.
 function axisOf(name, values) {
   const distinct = [...new Set(values.map((value) => JSON.stringify(value)))].map((word) =>
     word === undefined ? undefined : JSON.parse(word),
@@ -186,8 +186,8 @@ function axisOf(name, values) {
     const place = (value) => (high === low ? 0.5 : (of(value) - of(low)) / (of(high) - of(low)));
     return { name, place, ticks: sorted.length <= 6 ? sorted : [low, sorted[Math.floor(sorted.length / 2)], high] };
   }
-  const words = distinct.map((value) => JSON.stringify(value));
-  const place = (value) => (words.length < 2 ? 0.5 : words.indexOf(JSON.stringify(value)) / (words.length - 1));
+  const texts = distinct.map((value) => JSON.stringify(value));
+  const place = (value) => (texts.length < 2 ? 0.5 : texts.indexOf(JSON.stringify(value)) / (texts.length - 1));
   return { name, place, ticks: distinct.slice(0, 12).filter((value) => value !== undefined) };
 }
 
@@ -210,7 +210,7 @@ function HeatMap({ all, done, names, metric }) {
     );
   const picker = (index, value) =>
     html`<select
-      aria-label=${index ? "Down" : "Across"}
+      aria-label=${index ? "Y axis" : "X axis"}
       onChange=${(event) => setChosen(index ? [x, event.currentTarget.value] : [event.currentTarget.value, y])}
     >
       ${names.map(
@@ -224,7 +224,7 @@ function HeatMap({ all, done, names, metric }) {
     <figcaption>
       <span class="chart-name">Best ${metric.key} by two parameters</span>
       <span class="heat-pick">
-        ${picker(0, x)} across, ${picker(1, y)} down
+        X axis ${picker(0, x)} Y axis ${picker(1, y)}
       </span>
     </figcaption>
     <div class="wide-figure" tabindex="0" role="region" aria-label="Heat map">

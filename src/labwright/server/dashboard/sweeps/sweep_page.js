@@ -1,4 +1,4 @@
-// One sweep: how far it is, what it found, whether that is more than luck.
+// The page of one sweep: progress, results and their significance.
 
 import { getBlob, saveBlob } from "../data/api.js";
 import { useFetched } from "../data/fetched.js";
@@ -13,15 +13,15 @@ import { Code } from "../ui/code.js";
 import { Copy } from "../ui/copy.js";
 import { Icon } from "../ui/icon.js";
 import { useKeys } from "../data/keyboard.js";
-import { Problem, Words } from "../ui/message.js";
+import { Problem, HintText } from "../ui/message.js";
 import { StatusBar } from "../ui/meter.js";
 import { Tabs } from "../ui/tabs.js";
 import { Ago } from "../ui/time.js";
-import { sayError } from "../ui/toast.js";
+import { showError } from "../ui/toast.js";
 import { Alert } from "../work/alert.js";
 import { RunLines } from "../work/run_link.js";
-import { StatusWord } from "../work/status.js";
-import { Who } from "../work/who.js";
+import { StatusLabel } from "../work/status.js";
+import { Actor } from "../work/actor.js";
 
 const CONFIGURATIONS = 500;
 const RUNS = 200;
@@ -29,11 +29,11 @@ const LOGGED = 12;
 
 export default function SweepPage({ id }) {
   const path = `sweeps/${encodeURIComponent(id)}`;
-  const wakes = (event) => event.sweep_id === id;
-  const sweep = useFetched(path, {}, { wakes });
+  const refreshOn = (event) => event.sweep_id === id;
+  const sweep = useFetched(path, {}, { refreshOn });
   const hasMetric = Boolean(sweep.data?.metric);
-  const results = useFetched(hasMetric && `${path}/results`, { limit: CONFIGURATIONS }, { wakes });
-  const runs = useFetched("runs", { sweep_id: id, limit: RUNS, archived: "all" }, { wakes });
+  const results = useFetched(hasMetric && `${path}/results`, { limit: CONFIGURATIONS }, { refreshOn });
+  const runs = useFetched("runs", { sweep_id: id, limit: RUNS, archived: "all" }, { refreshOn });
   useKeys({ Escape: () => go("#/sweeps") });
   useTitle(sweep.data?.name ?? "Sweep");
   if (sweep.problem && !sweep.data) return html`<${Problem} error=${sweep.problem} />`;
@@ -58,13 +58,13 @@ export default function SweepPage({ id }) {
     ${pendingAlerts.value
       .filter((alert) => alert.sweep_id === id)
       .map((alert) => html`<${Alert} key=${alert.id} alert=${alert} />`)}
-    <${Tabs} tabs=${tabs} label="Parts of this sweep" />
+    <${Tabs} tabs=${tabs} label="Sweep" />
   </div>`;
 }
 
 function Header({ sweep, refresh }) {
   const { progress } = sweep;
-  const words = ["running", "waiting", "queued", "finished", "failed", "lost", "stopped"]
+  const counts = ["running", "waiting", "queued", "finished", "failed", "lost", "stopped"]
     .filter((status) => progress[status])
     .map((status) => `${progress[status]} ${status}`);
   return html`<header class="run-head">
@@ -74,7 +74,7 @@ function Header({ sweep, refresh }) {
     </a>
     <div class="run-title">
       <h1 title=${sweep.name}>${sweep.name}</h1>
-      <${StatusWord} status=${sweep.status} reason=${sweep.status_reason} />
+      <${StatusLabel} status=${sweep.status} reason=${sweep.status_reason} />
       <${SweepVerbs} sweep=${sweep} refresh=${refresh} />
     </div>
     ${sweep.goal && html`<p>${sweep.goal}</p>`}
@@ -82,14 +82,14 @@ function Header({ sweep, refresh }) {
     <div class="sweep-progress">
       <${StatusBar} progress=${progress} />
       <span class="muted num">
-        ${counted(progress.total, "run")}: ${words.join(", ") || "none yet"}
+        ${counted(progress.total, "run")}: ${counts.join(", ") || "none yet"}
       </span>
     </div>
     <dl class="facts">
       <div>
         <dt>Id</dt>
         <dd>
-          <${Copy} text=${sweep.id} label="Copy the id" />
+          <${Copy} text=${sweep.id} label="Copy id" />
         </dd>
       </div>
       <div>
@@ -115,14 +115,14 @@ function Header({ sweep, refresh }) {
       ${
         sweep.parallel &&
         html`<div>
-          <dt>At a time</dt>
+          <dt>Max parallel runs</dt>
           <dd class="num">${sweep.parallel}</dd>
         </div>`
       }
       <div>
         <dt>Created</dt>
         <dd>
-          <${Ago} time=${sweep.created_at} /> by <${Who} actor=${sweep.created_by} />
+          <${Ago} time=${sweep.created_at} /> by <${Actor} actor=${sweep.created_by} />
         </dd>
       </div>
       ${
@@ -140,7 +140,7 @@ function Header({ sweep, refresh }) {
 
 function Overview({ sweep, results, runs }) {
   if (!sweep.metric)
-    return html`<p class="hint-line">This sweep has no metric, so there is no best. Its runs are under Runs.</p>`;
+    return html`<p class="hint-line">This sweep has no metric, so there is no best run. See the Runs tab.</p>`;
   if (!results) return html`<div class="loading" aria-busy="true"></div>`;
   const { best, verdict } = results;
   return html`<div class="sweep-top">
@@ -168,27 +168,27 @@ function Overview({ sweep, results, runs }) {
             )}
           </p>
           <p>
-            <a href=${runAddress(best.run_id)}>Open its best run</a>
+            <a href=${runAddress(best.run_id)}>Open the best run</a>
           </p>`
           : html`<${NoBest} sweep=${sweep} runs=${runs} />`
       }
     </div>
     <div class="card verdict verdict-${verdict.kind}">
-      <h2>Is it more than luck?</h2>
+      <h2>Significance</h2>
       <p>
-        <${Words} text=${verdict.text} />
+        <${HintText} text=${verdict.text} />
       </p>
     </div>
   </div>
   <${SweepPictures} sweep=${sweep} results=${results} />`;
 }
 
-// Runs that ended without the metric: mostly it has another name, or is not logged at all.
+// Finished runs without the metric: it probably has another name or is not logged.
 function NoBest({ sweep, runs }) {
   const { key } = sweep.metric;
   const done = runs.filter(({ status }) => status === "finished");
   if (!done.length) return html`<p class="muted">No run has finished with ${key} yet.</p>`;
-  const ended = `${done.length} ${done.length === 1 ? "run has" : "runs have"} finished, and none`;
+  const ended = `${counted(done.length, "run")} finished, but none`;
   const logged = [...new Set(done.flatMap(({ summary }) => Object.keys(summary)))];
   if (logged.includes(key))
     return html`<p>
@@ -200,7 +200,7 @@ function NoBest({ sweep, runs }) {
   ${
     logged.length > 0 &&
     html`<p>
-      They logged${" "}
+      Logged metrics:${" "}
       ${logged.slice(0, LOGGED).map(
         (name) =>
           html`<code class="tag" key=${name}>
@@ -216,8 +216,8 @@ function NoBest({ sweep, runs }) {
       ${key}
       ${`": value}, step=step)`}
     </code>
-    ; or, if it prints <code>${key}=0.5</code>, have pairs read: <code>key_value = true</code> under${" "}
-    <code>[metrics]</code> in <code>labwright.toml</code>, and start the server again.
+    . If the script prints <code>${key}=0.5</code>, set <code>key_value = true</code> under <code>[metrics]</code> in${" "}
+    <code>labwright.toml</code> and restart the server.
   </p>`;
 }
 
@@ -225,10 +225,10 @@ function Runs({ sweep, runs }) {
   if (!runs) return html`<div class="loading" aria-busy="true"></div>`;
   return html`<section class="stack" aria-label="Runs">
     <p>
-      <a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the table of runs</a>
-      ${runs.length === RUNS && html`<span class="muted"> (the newest ${RUNS} are shown here)</span>`}
+      <a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the runs table</a>
+      ${runs.length === RUNS && html`<span class="muted"> (newest ${RUNS} shown)</span>`}
     </p>
-    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">It has no runs yet.</p>`}
+    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">No runs yet.</p>`}
   </section>`;
 }
 
@@ -256,12 +256,12 @@ function Details({ sweep }) {
     }
     <h2>Command</h2>
     <${Code} text=${sweep.base_command} language="bash" label="Command" />
-    <h2>What it goes through</h2>
+    <h2>Search space</h2>
     <${Code} text=${JSON.stringify(given, null, 2)} language="json" label="Parameters" />
   </section>`;
 }
 
-// The table by configuration: mean ± std over seeds, best first.
+// Results by configuration: mean ± std over seeds, best first.
 
 const AT_ONCE = 100;
 
@@ -273,7 +273,7 @@ function Configurations({ sweep, results }) {
   const save = () =>
     getBlob(`sweeps/${encodeURIComponent(sweep.id)}/results/export`, { format: "csv" }).then(
       (blob) => saveBlob(blob, `${sweep.name}.csv`),
-      sayError,
+      showError,
     );
   const best = configurations
     .slice(0, 8)
@@ -281,7 +281,7 @@ function Configurations({ sweep, results }) {
     .slice(0, 50);
   return html`<section class="stack" aria-label="Configurations">
     <div class="controls">
-      <a href=${compareAddress(best)}>Compare the best</a>
+      <a href=${compareAddress(best)}>Compare best runs</a>
       <button onClick=${save}>
         <${Icon} name="download" size="14" />
         Download (CSV)
@@ -352,12 +352,12 @@ function Configurations({ sweep, results }) {
     </div>
     ${
       configurations.length > limit &&
-      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show more of ${configurations.length - limit}</button>`
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show more (${configurations.length - limit} left)</button>`
     }
     ${
       results.total > configurations.length &&
       html`<p class="muted">
-        The best ${configurations.length} of ${results.total}. The download has all.
+        Best ${configurations.length} of ${results.total}. The download contains all.
       </p>`
     }
   </section>`;

@@ -1,6 +1,6 @@
 // All sweeps, newest first.
 
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { useTitle } from "../data/window_title.js";
 import { html, useRef } from "../view.js";
 import { useListKeys } from "../data/keyboard.js";
@@ -15,7 +15,7 @@ export default function SweepsPage() {
   const { data, problem, refresh } = useFetched(
     "sweeps",
     { limit: AT_MOST },
-    { wakes: wakesOn("sweep.", "run.status") },
+    { refreshOn: eventTypes("sweep.", "run.status") },
   );
   const box = useRef(null);
   useListKeys(box);
@@ -41,7 +41,7 @@ export default function SweepsPage() {
 const NoSweeps = () =>
   html`<${Message} icon="layers" title="No sweeps yet">
     <p class="muted">
-      A sweep makes many runs from one command and its parameters. Begin one here, or write this as${" "}
+      A sweep creates many runs from one command and its parameters. Create one here, or save this as${" "}
       <code>sweep.yaml</code>:
     </p>
     <pre class="teach">${`name: which learning rate

@@ -1,46 +1,38 @@
-// What can be done with a sweep now.
+// The actions of a sweep.
 
 import { post } from "../data/api.js";
 import { mayWrite } from "../data/session.js";
 import { counted, text } from "../format.js";
 import { html, useState } from "../view.js";
-import { ask, Dialog } from "../ui/dialog.js";
+import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 import { valuesOf } from "../work/new_work.js";
 
 export function SweepVerbs({ sweep, refresh }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb({ refresh });
   const [extending, setExtending] = useState(false);
-  const act = async (verb, words, body) => {
-    setBusy(true);
-    try {
-      const answer = await post(`sweeps/${encodeURIComponent(sweep.id)}/${verb}`, body);
-      say(words(answer));
-      refresh();
-      setExtending(false);
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
+  const act = (verb, options, body) => run(() => post(`sweeps/${encodeURIComponent(sweep.id)}/${verb}`, body), options);
+  const stop = () => {
+    const text = "The sweep and all of its runs will be stopped. Their output and metrics are kept.";
+    const confirm = { title: `Stop “${sweep.name}”?`, text, verb: "Stop sweep" };
+    act("stop", { confirm, done: "Stopping the sweep." });
   };
-  const stop = async () => {
-    const text = "It and all of its runs will be ended. What they logged so far stays.";
-    if (await ask({ title: `Stop “${sweep.name}”?`, text, verb: "Stop sweep" }))
-      act("stop", () => "Stopping the sweep.");
+  const extend = async (body) => {
+    if (await act("extend", { done: extendedText }, body)) setExtending(false);
   };
   if (!mayWrite()) return null;
   const { status, to_retry: broken } = sweep;
   const isOpen = status === "running" || status === "paused";
-  const button = (verb, icon, label, words, kind = "") =>
-    html`<button class=${kind} disabled=${busy} onClick=${() => act(verb, words)}>
+  const button = (verb, icon, label, done, kind = "") =>
+    html`<button class=${kind} disabled=${busy} onClick=${() => act(verb, { done })}>
       <${Icon} name=${icon} size="14" />
       ${label}
     </button>`;
-  return html`<div class="verbs" role="group" aria-label="What to do with this sweep">
-    ${status === "draft" && button("start", "play", "Start", () => "Started.", "primary")}
-    ${status === "running" && button("pause", "pause", "Pause", () => "Nothing new begins; what runs goes on.")}
-    ${status === "paused" && button("resume", "play", "Resume", () => "It goes on.", "primary")}
+  return html`<div class="verbs" role="group" aria-label="Sweep actions">
+    ${status === "draft" && button("start", "play", "Start", "Sweep started.", "primary")}
+    ${status === "running" && button("pause", "pause", "Pause", "Sweep paused. Running runs continue.")}
+    ${status === "paused" && button("resume", "play", "Resume", "Sweep resumed.", "primary")}
     ${
       broken > 0 &&
       status !== "stopped" &&
@@ -67,27 +59,24 @@ export function SweepVerbs({ sweep, refresh }) {
         sweep=${sweep}
         busy=${busy}
         onClose=${() => setExtending(false)}
-        onSave=${(body) =>
-          act(
-            "extend",
-            ({ added, already }) =>
-              `${counted(added, "new run")}${already ? `, ${counted(already, "was", "were")} there already` : ""}.`,
-            body,
-          )}
+        onSave=${extend}
       />`
     }
   </div>`;
 }
 
-// More values of a list, more seeds, more runs: whatever is left empty stays as it is.
+const extendedText = ({ added, already }) =>
+  `${counted(added, "new run")}${already ? `; ${already} already existed` : ""}.`;
+
+// More values, seeds or runs. Empty fields change nothing.
 function Extend({ sweep, busy, onSave, onClose }) {
   const [draft, setDraft] = useState({ values: {}, seeds: "", runs: "" });
   const lists = Object.entries(sweep.parameters)
     .map(([name, value]) => [name, Array.isArray(value) ? value : value?.values])
     .filter(([, tried]) => Array.isArray(tried));
   const values = Object.entries(draft.values)
-    .filter(([, words]) => words.trim())
-    .map(([name, words]) => [name, valuesOf(words)]);
+    .filter(([, typed]) => typed.trim())
+    .map(([name, typed]) => [name, valuesOf(typed)]);
   const body = {
     ...(values.length && { parameters: Object.fromEntries(values) }),
     ...(draft.seeds && { seeds: Number(draft.seeds) }),
@@ -99,16 +88,16 @@ function Extend({ sweep, busy, onSave, onClose }) {
   };
   const setValue = (name) => (event) =>
     setDraft({ ...draft, values: { ...draft.values, [name]: event.currentTarget.value } });
-  return html`<${Dialog} title="Extend the sweep" onClose=${onClose}>
+  return html`<${Dialog} title="Extend sweep" onClose=${onClose}>
     <form class="stack" onSubmit=${submit}>
-      <p class="muted">What is done already is not repeated.</p>
+      <p class="muted">Existing runs are not repeated.</p>
       ${lists.map(
         ([name, tried]) =>
           html`<label class="field" key=${name}>
-            More values of ${name}
+            More values for ${name}
             <input
               type="text"
-              placeholder="beside ${tried.map(text).join(", ")}"
+              placeholder="current: ${tried.map(text).join(", ")}"
               value=${draft.values[name] ?? ""}
               onInput=${setValue(name)}
             />
@@ -117,7 +106,7 @@ function Extend({ sweep, busy, onSave, onClose }) {
       ${
         sweep.seeds.length > 0 &&
         html`<label class="field">
-          Seeds in all
+          Total seeds
           <input
             type="number"
             min="1"
@@ -131,7 +120,7 @@ function Extend({ sweep, busy, onSave, onClose }) {
       ${
         sweep.max_runs !== null &&
         html`<label class="field">
-          Runs at most
+          Max runs
           <input
             type="number"
             min="1"

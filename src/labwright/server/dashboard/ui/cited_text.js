@@ -1,5 +1,5 @@
-// What an answer says, ready to be drawn as Markdown: where a number is marked, signs that no text has stand around it, and
-// `decorated` turns them, citations and ids into elements while the words are drawn.
+// Text with citations. `withMarks` puts private characters around unsupported claims; `decorated` turns them, citations
+// and ids into elements while the Markdown is drawn.
 
 import { compareAddress, metricAddress, planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 import { number } from "../format.js";
@@ -12,7 +12,7 @@ const PART =
 const SIGN = /(\uE000[\uE100-\uF8FF]|\uE001)/;
 const ADDRESS = { run: runAddress, sweep: sweepAddress, plan: planAddress, wild: wildAddress };
 
-// Positions of marks count characters, as the server does, not the halves of them that JavaScript counts.
+// The positions count code points, as the server does, not UTF-16 units.
 export function withMarks(text, marks) {
   const characters = [...text.replace(PRIVATE, "\uFFFD")];
   marks.forEach(({ start, end }, index) => {
@@ -25,7 +25,7 @@ export function withMarks(text, marks) {
 
 export const plain = (text) => text.replace(/\uE000[\uE100-\uF8FF]|\uE001/g, "");
 
-// Text piece by piece, in order: a mark may begin in one piece and end in another.
+// Return a function that draws text piece by piece; a mark may start in one piece and end in another.
 function reader(pattern, marks, draw) {
   let mark = null;
   return (text) =>
@@ -37,21 +37,21 @@ function reader(pattern, marks, draw) {
     });
 }
 
-// A piece of words between two signs of Markdown.
+// Draw a piece of text within Markdown.
 export const decorated = (text, { marks = [], evidence }) =>
   reader(PART, marks, (part, mark) => marked(inner(part, evidence), mark))(text);
 
-// Code, as its colours cut it to pieces: only what is marked is more than text.
+// Draw a piece of highlighted code: only marks are decorated.
 export const markedCode = (marks) => reader(SIGN, marks, marked);
 
-// Ids lead to what they name; nothing is cited.
-export const LINKED = { words: (text) => decorated(text, {}), source: plain };
+// Drawing options that only link ids.
+export const LINKED = { text: (text) => decorated(text, {}), source: plain };
 
-export const faultWords = ({ fault, detail }) => `${fault.replaceAll("_", " ")}: ${detail}`;
+export const faultText = ({ fault, detail }) => `${fault.replaceAll("_", " ")}: ${detail}`;
 
 function marked(shown, mark) {
   if (!mark) return shown;
-  const why = faultWords(mark);
+  const why = faultText(mark);
   return html`<mark class="unsupported" title=${why}>
     ${shown}
     <span class="hidden"> (${why})</span>
@@ -68,25 +68,25 @@ function linked(part) {
   return kind ? html`<a href=${ADDRESS[kind](part)}>${part}</a>` : part;
 }
 
-// Where a number comes from: opens what was looked at.
+// A citation that links to its evidence.
 function Chip({ name, evidence }) {
   if (!evidence)
-    return html`<span class="chip-evidence chip-unknown" title="No tool gave this in the conversation">
+    return html`<span class="chip-evidence chip-unknown" title="No tool returned this evidence in the conversation">
       ${name}
     </span>`;
-  const { words, href } = sourceOf(evidence);
+  const { text, href } = sourceOf(evidence);
   return href
-    ? html`<a class="chip-evidence" href=${href} title=${words}>
+    ? html`<a class="chip-evidence" href=${href} title=${text}>
       ${name}
     </a>`
-    : html`<span class="chip-evidence" title=${words}>
+    : html`<span class="chip-evidence" title=${text}>
       ${name}
     </span>`;
 }
 
-// What a piece of evidence shows, in words, and where it can be looked at.
+// Describe a piece of evidence and link to it.
 
-const MOST_VALUES = 6;
+const MAX_VALUES = 6;
 
 const EVIDENCE_ADDRESS = {
   run: ({ run_id: id }) => runAddress(id),
@@ -106,9 +106,9 @@ function sourceOf({ kind, source, values, key, about, settled }) {
     .filter(Boolean)
     .join(" of ");
   const shown = Object.entries(values ?? {})
-    .slice(0, MOST_VALUES)
+    .slice(0, MAX_VALUES)
     .map(([name, value]) => `${name} ${number(value)}`)
     .join(", ");
-  const words = [subject || kind, shown, settled ? "" : "still changing"].filter(Boolean).join(" · ");
-  return { words, href: Object.hasOwn(EVIDENCE_ADDRESS, kind) ? EVIDENCE_ADDRESS[kind](source) : "" };
+  const text = [subject || kind, shown, settled ? "" : "still changing"].filter(Boolean).join(" · ");
+  return { text, href: Object.hasOwn(EVIDENCE_ADDRESS, kind) ? EVIDENCE_ADDRESS[kind](source) : "" };
 }

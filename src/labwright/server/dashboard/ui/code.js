@@ -1,4 +1,4 @@
-// Source text with colours. The highlighter's tree becomes elements; no markup is parsed.
+// Highlighted source code. The highlighter's tree becomes elements; no markup is parsed.
 
 import { h, html, useMemo } from "../view.js";
 import bash from "../vendor/highlight-bash.js";
@@ -9,7 +9,7 @@ import python from "../vendor/highlight-python.js";
 import yaml from "../vendor/highlight-yaml.js";
 import highlighter from "../vendor/highlight.js";
 
-const MOST = 200_000; // longer text is shown without colours
+const MAX_LENGTH = 200_000; // longer text is not highlighted
 for (const [name, grammar] of Object.entries({ bash, diff, json, markdown, python, yaml }))
   highlighter.registerLanguage(name, grammar);
 const BY_SUFFIX = {
@@ -28,7 +28,7 @@ export const languageOf = (path) => BY_SUFFIX[path.split(".").pop().toLowerCase(
 
 const asText = () => (text) => text;
 
-// `pieces` makes what draws one piece of text after another, where there is more to show than text.
+// `pieces()` returns a function that draws one piece of text after the other.
 export function Code({ text, language = "", label = "Code", pieces = asText }) {
   const nodes = useMemo(() => highlighted(text, language), [text, language]);
   const draw = pieces();
@@ -38,7 +38,7 @@ export function Code({ text, language = "", label = "Code", pieces = asText }) {
 }
 
 function highlighted(text, language) {
-  if (!highlighter.getLanguage(language) || text.length > MOST) return [text];
+  if (!highlighter.getLanguage(language) || text.length > MAX_LENGTH) return [text];
   return highlighter.highlight(text, { language, ignoreIllegals: true })._emitter.rootNode.children;
 }
 

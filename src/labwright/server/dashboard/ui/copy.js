@@ -1,8 +1,8 @@
 import { html, useState } from "../view.js";
 import { Icon } from "./icon.js";
-import { say } from "./toast.js";
+import { showToast } from "./toast.js";
 
-// Shows `shown`, copies `text`.
+// A button that shows `shown` and copies `text`.
 export function Copy({ text, shown = text, label = "Copy" }) {
   const [done, setDone] = useState(false);
   const copy = async () => {
@@ -11,7 +11,7 @@ export function Copy({ text, shown = text, label = "Copy" }) {
       setDone(true);
       setTimeout(() => setDone(false), 1500);
     } catch {
-      say("This browser does not let the page copy.", { hint: text });
+      showToast("The browser does not allow copying.", { hint: text });
     }
   };
   return html`<button class="copy" title="${label}: ${text}" onClick=${copy}>

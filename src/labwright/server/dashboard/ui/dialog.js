@@ -1,11 +1,11 @@
-// A panel over the page. Escape closes it; the focus goes back to where it was.
+// Modal dialogs. Escape closes them; the focus returns to where it was.
 
 import { onSignOut } from "../data/session.js";
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
 import { openDialogs, Toasts } from "./toast.js";
 
-// Opened before the next key is heard: an Escape typed at once closes it. Closed before it is taken out of the page: what is
-// behind an open one cannot have the focus.
+// Open in a layout effect, so that an Escape typed at once closes it. Close before removal, so that the element behind it
+// can get the focus.
 export function useModal(ref) {
   useLayoutEffect(() => {
     const panel = ref.current;
@@ -23,7 +23,7 @@ export function Dialog({ title, onClose, wide = false, children }) {
     return () => (openDialogs.value = openDialogs.value.filter((other) => other !== self));
   }, []);
   const onCancel = (event) => {
-    event.preventDefault(); // closed by being taken out of the page
+    event.preventDefault(); // closed by its removal
     onClose();
   };
   return html`<dialog ref=${ref} class="dialog ${wide ? "dialog-wide" : ""}" onCancel=${onCancel} aria-label=${title}>
@@ -64,11 +64,11 @@ export function TextDialog({ title, label, text, verb, short = false, onSave, on
   </${Dialog}>`;
 }
 
-// A question before something that cannot be undone.
+// A confirmation before something that cannot be undone.
 
 const question = signal(null);
 
-export function ask({ title, text, verb, kind = "danger" }) {
+export function confirmAction({ title, text, verb, kind = "danger" }) {
   return new Promise((resolve) => (question.value = { title, text, verb, kind, resolve }));
 }
 
@@ -78,7 +78,7 @@ function answer(yes) {
   resolve(yes);
 }
 
-onSignOut(() => question.value && answer(false)); // not for who comes next to answer
+onSignOut(() => question.value && answer(false)); // the next user must not answer it
 
 export function Confirm() {
   const asked = question.value;

@@ -1,22 +1,21 @@
-// What somebody writes and has not saved or sent: kept while they look elsewhere and when the page is loaded anew, as phones
-// do with pages in the background, and asked about before the page goes. In this tab alone: in another one it would be sent twice.
-// Gone when somebody signs out, here or in another tab; a token that only expired leaves it to whoever goes on.
+// Unsaved text: kept across pages and reloads of this tab; the browser warns before the tab closes. Not shared with other
+// tabs, where it could be sent twice. Deleted on sign-out, but not when a token expires.
 
 import { signOuts } from "../data/session.js";
 import { keyOf } from "../data/storage.js";
 import { effect, useState } from "../view.js";
-import { say } from "./toast.js";
+import { showToast } from "./toast.js";
 
 const KEY = keyOf("drafts");
 let { after, entries } = kept();
-const drafts = new Map(entries); // words, { text, before, … }, or the fields of a form
+const drafts = new Map(entries); // name → text, { text, before, … }, or the fields of a form
 
 function kept() {
   const none = { after: signOuts.value, entries: [] };
   try {
     return JSON.parse(sessionStorage.getItem(KEY)) ?? none;
   } catch {
-    return none; // a browser may forbid it
+    return none; // the browser forbids it
   }
 }
 
@@ -24,11 +23,11 @@ function keepAll() {
   try {
     sessionStorage.setItem(KEY, JSON.stringify({ after, entries: [...drafts] }));
   } catch {
-    // Not allowed or full: it lasts as long as the page.
+    // Forbidden or full: drafts last as long as the page.
   }
 }
 
-// At once, and when the page comes back after somebody signed out while it was away.
+// Delete drafts on sign-out, also if it happened while this page was suspended.
 effect(() => {
   if (after === signOuts.value) return;
   after = signOuts.value;
@@ -44,8 +43,8 @@ export function putDraft(name, value, none) {
   keepAll();
 }
 
-// `none` stands for no draft; `first` is there before anything was written. Answers the draft, how to keep another one in its
-// place, and how to do without it, which can be undone: then `undone` is called.
+// Return [draft, keep, drop]. `none` means no draft; `first` is the initial value. Dropping can be undone, which calls
+// `undone`.
 export function useDraft(name, none = null, first = none, undone = () => {}) {
   const [draft, setDraft] = useState(drafts.get(name) ?? first);
   const keep = (value) => {
@@ -54,7 +53,7 @@ export function useDraft(name, none = null, first = none, undone = () => {}) {
   };
   const drop = () => {
     if (isWritten(draft))
-      say("What you wrote is gone.", { action: { label: "Undo", run: () => (keep(draft), undone()) } });
+      showToast("Draft discarded.", { action: { label: "Undo", run: () => (keep(draft), undone()) } });
     keep(none);
   };
   return [draft, keep, drop];
@@ -62,8 +61,8 @@ export function useDraft(name, none = null, first = none, undone = () => {}) {
 
 const UNFILLED = Object.freeze({});
 
-// What was filled into a form, by field. Never a secret: it would lie in the browser. A field that is as it was `before` is
-// none of it.
+// The changed fields of a form. Never use it for secrets: it is stored in the browser. A field with its `before` value is
+// not part of the draft.
 export function useFormDraft(name, undone) {
   const [fields, keep, drop] = useDraft(name, UNFILLED, UNFILLED, undone);
   const set = (field, value, before = "") => {

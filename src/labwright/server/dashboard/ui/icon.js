@@ -1,7 +1,7 @@
 import { h } from "../view.js";
 import icons from "../vendor/lucide.js";
 
-// Decoration beside a word; where it stands alone, the control around it carries the name.
+// A decorative icon. A button that shows only an icon needs its own label.
 export function Icon({ name, size = 16 }) {
   const shape = { width: size, height: size, viewBox: "0 0 24 24", fill: "none", stroke: "currentColor" };
   const line = { "stroke-width": 2, "stroke-linecap": "round", "stroke-linejoin": "round" };

@@ -1,6 +1,6 @@
-// Markdown as elements, made from marked's tokens one by one: no markup is parsed, so none in the text can come alive.
-// Markup inside the Markdown is shown as the text it is. Pictures come from `picture(href)` or stay words. `draw` has
-// words(text), source(address) and pieces(), what draws the pieces of a block of code: for text in which there is more to show.
+// Markdown as elements, made from marked's tokens. No HTML is parsed, so HTML in the text is shown as text. Images come
+// from `picture(href)`; otherwise their text is shown. `draw` may override text(text), source(href) and pieces(), which
+// draw text, links and code.
 
 import { h, html, useMemo } from "../view.js";
 import { Code } from "./code.js";
@@ -9,7 +9,7 @@ import { lexer } from "../vendor/marked.js";
 const SAFE_LINK = /^(https?:|mailto:|#\/)/i;
 
 const same = (text) => text;
-const asText = { words: same, source: same, pieces: () => same };
+const asText = { text: same, source: same, pieces: () => same };
 
 export function Markdown({ text, picture, draw = asText }) {
   const tokens = useMemo(() => lexer(text), [text]);
@@ -22,11 +22,11 @@ function block(token, draw) {
   const inner = () => inlines(token.tokens ?? [], draw);
   switch (token.type) {
     case "heading":
-      return h(`h${Math.min(6, token.depth + 1)}`, {}, inner()); // the page has its own first heading
+      return h(`h${Math.min(6, token.depth + 1)}`, {}, inner()); // the page has its own h1
     case "paragraph":
       return html`<p>${inner()}</p>`;
     case "text":
-      return token.tokens ? inner() : draw.words(token.text);
+      return token.tokens ? inner() : draw.text(token.text);
     case "code":
       return html`<${Code} text=${token.text} pieces=${draw.pieces} language=${(token.lang ?? "").split(/\s/)[0]} />`;
     case "blockquote":
@@ -42,9 +42,9 @@ function block(token, draw) {
     case "hr":
       return html`<hr />`;
     case "html":
-      return html`<p>${draw.words(token.text)}</p>`;
+      return html`<p>${draw.text(token.text)}</p>`;
     default:
-      return null; // blank lines, definitions of links
+      return null; // blank lines, link definitions
   }
 }
 
@@ -90,7 +90,7 @@ function inline(token, draw) {
     case "del":
       return html`<del>${inner()}</del>`;
     case "codespan":
-      return html`<code>${draw.words(token.text)}</code>`;
+      return html`<code>${draw.text(token.text)}</code>`;
     case "br":
       return html`<br />`;
     case "link":
@@ -98,16 +98,16 @@ function inline(token, draw) {
     case "image":
       return (
         draw.picture?.(token.href, token.text) ??
-        html`<span class="muted">${draw.words(token.text || token.href)}</span>`
+        html`<span class="muted">${draw.text(token.text || token.href)}</span>`
       );
     case "text":
-      return token.tokens ? inner() : draw.words(token.text);
+      return token.tokens ? inner() : draw.text(token.text);
     default:
-      return draw.words(token.text ?? token.raw);
+      return draw.text(token.text ?? token.raw);
   }
 }
 
-// A link leads out of the page in a window of its own that knows nothing of us; whatever is no link to a page is words.
+// External links open in a new window without a referrer. Unsafe links are shown as text.
 function link(href, inner) {
   if (!SAFE_LINK.test(href)) return html`<span title=${href}>${inner}</span>`;
   if (href.startsWith("#")) return html`<a href=${href}>${inner}</a>`;

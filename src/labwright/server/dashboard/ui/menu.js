@@ -1,4 +1,4 @@
-// A button that opens a small panel below it. Escape, a click elsewhere and leaving with Tab close it.
+// A button that opens a menu. Escape, a click outside and leaving with Tab close it.
 
 import { html, useEffect, useRef, useState } from "../view.js";
 import { Icon } from "./icon.js";
@@ -16,7 +16,7 @@ export function Menu({ label, icon, children, active = false }) {
       removeEventListener("focusin", outside);
     };
   }, [open]);
-  // With the focus on its button: a dialog that an item opens gives it back to where it was, and the item is gone by then.
+  // Focus the button first: a dialog opened by a menu item returns the focus there.
   const close = () => {
     setOpen(false);
     box.current.querySelector("button").focus();

@@ -1,12 +1,12 @@
-// A page or a panel that has nothing to show says why, and what to do.
+// Messages for empty pages and errors: what is missing, why, and what to do.
 
-import { PLACES } from "../data/places.js";
+import { PAGES } from "../data/pages.js";
 import { route } from "../data/router.js";
 import { html, useEffect, useState } from "../view.js";
 import { Icon } from "./icon.js";
 
-// A text of the server's, with what stands between backticks as code.
-export const Words = ({ text }) =>
+// A server message with `code` between backticks.
+export const HintText = ({ text }) =>
   text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? html`<code key=${at}>${part}</code>` : part));
 
 export function Message({ icon, title, children }) {
@@ -24,29 +24,28 @@ export const Problem = ({ error, retry }) =>
         ? html`<${NotThere} />`
         : error.hint &&
           html`<p class="muted">
-            <${Words} text=${error.hint} />
+            <${HintText} text=${error.hint} />
           </p>`
     }
     ${retry && html`<button onClick=${retry}>Try again</button>`}
   </${Message}>`;
 
-// The server's own hint names calls that list what there is; here a page does.
+// Link to the list page instead of the server's hint, which names API calls.
 function NotThere() {
-  const place = PLACES.find(({ page }) => page === route.value.page) ?? PLACES[0];
-  return html`<p class="muted">It was deleted, or it belongs to another project.</p>
+  const place = PAGES.find(({ page }) => page === route.value.page) ?? PAGES[0];
+  return html`<p class="muted">It was deleted or belongs to another project.</p>
   <p>
     <a href=${place.href}>${place.label}</a>
   </p>`;
 }
 
-// A part whose module is large: fetched when it is first shown.
-
+// A component whose module is loaded when it is first shown.
 export function Lazy({ load, ...props }) {
   const [found, setFound] = useState(null);
   useEffect(() => {
     load().then(
       (module) => setFound({ Show: module.default }),
-      () => setFound({ error: new Error("This part could not be loaded.") }),
+      () => setFound({ error: new Error("This part of the page could not be loaded.") }),
     );
   }, []);
   if (!found) return html`<div class="loading" aria-busy="true"></div>`;

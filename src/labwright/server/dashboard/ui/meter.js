@@ -1,6 +1,6 @@
 import { html } from "../view.js";
 
-// A bar from 0 to 1, with its name for those who cannot see it.
+// A bar from 0 to 1 with an accessible label.
 export function Meter({ value, label, kind = "" }) {
   const percent = Math.round(Math.max(0, Math.min(1, value)) * 100);
   return html`<span
@@ -16,14 +16,14 @@ export function Meter({ value, label, kind = "" }) {
   </span>`;
 }
 
-const SHOWN = ["finished", "running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped"];
+const STATUSES = ["finished", "running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped"];
 
-// What became of many runs, as one bar with a part for each status.
+// One bar for many runs, with a part per status.
 export function StatusBar({ progress }) {
   const total = progress.total || 1;
-  const parts = SHOWN.filter((status) => progress[status]);
-  const words = parts.map((status) => `${progress[status]} ${status}`).join(", ") || "no runs yet";
-  return html`<span class="status-bar" role="img" aria-label=${words} title=${words}>
+  const parts = STATUSES.filter((status) => progress[status]);
+  const text = parts.map((status) => `${progress[status]} ${status}`).join(", ") || "no runs yet";
+  return html`<span class="status-bar" role="img" aria-label=${text} title=${text}>
     ${parts.map(
       (status) =>
         html`<span key=${status} class="part-${status}" style=${{ flexGrow: progress[status] / total }}></span>`,

@@ -1,4 +1,4 @@
-// Parts of a page, one at a time; which one is in the address.
+// Tabs. The open one is in the address.
 
 import { route, setQuery } from "../data/router.js";
 import { html, useLayoutEffect, useRef } from "../view.js";
@@ -9,7 +9,7 @@ export function Tabs({ tabs, label }) {
   const current = tabs.find(({ name }) => name === asked) ?? tabs[0];
   const list = useRef(null);
   useLayoutEffect(() => {
-    // On a phone the tabs are wider than the window: the open one is not left outside of it.
+    // On a phone the tabs may be wider than the window: scroll to the open one.
     list.current.querySelector("[aria-selected=true]").scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [current.name]);
   const onKeyDown = (event) => {

@@ -1,4 +1,4 @@
-// The time as a signal: only what shows something that goes on reads it, so only that is drawn again each second.
+// Relative times and durations. The clock is a signal, so that only components that show it are drawn every second.
 
 import { isTerminal } from "../data/store.js";
 import { ago, duration, exactTime } from "../format.js";
@@ -15,7 +15,7 @@ export const Ago = ({ time }) =>
     ${ago(time, now.value)}
   </time>`;
 
-// How long it has been running, or how long it ran.
+// How long a run has been running, or how long it took.
 export function Duration({ run }) {
   if (!run.started_at) return html`<span class="num"></span>`;
   const end = isTerminal(run) && run.ended_at ? Date.parse(run.ended_at) : now.value;

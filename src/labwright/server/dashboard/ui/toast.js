@@ -1,28 +1,28 @@
-// Short news at the edge: what was done, or why it was not.
+// Short messages at the edge of the window.
 
 import { onSignOut } from "../data/session.js";
 import { html, signal } from "../view.js";
 import { Icon } from "./icon.js";
-import { Words } from "./message.js";
+import { HintText } from "./message.js";
 
 const STAYS_MS = 6000;
 const shown = signal([]);
 let count = 0;
-export const openDialogs = signal([]); // whatever is not in the last of them cannot be seen well, pressed or read aloud
+export const openDialogs = signal([]); // toasts are drawn inside the last one: the rest of the page is inert
 
-export function say(text, { action, hint = "", kind = "info" } = {}) {
+export function showToast(text, { action, hint = "", kind = "info" } = {}) {
   const toast = { id: ++count, text, hint, action, kind };
   shown.value = [...shown.value.slice(-2), toast];
   setTimeout(() => close(toast), kind === "error" ? 2 * STAYS_MS : STAYS_MS);
 }
 
-export const sayError = (error) => say(error.message, { hint: error.hint, kind: "error" });
+export const showError = (error) => showToast(error.message, { hint: error.hint, kind: "error" });
 
 function close(toast) {
   shown.value = shown.value.filter((other) => other !== toast);
 }
 
-onSignOut(() => (shown.value = [])); // what one of them undoes is not for who comes next
+onSignOut(() => (shown.value = [])); // the next user must not undo anything
 
 export function Toasts({ dialog = null }) {
   if ((openDialogs.value.at(-1) ?? null) !== dialog) return null;
@@ -36,7 +36,7 @@ export function Toasts({ dialog = null }) {
             ${
               toast.hint &&
               html`<div class="muted">
-                <${Words} text=${toast.hint} />
+                <${HintText} text=${toast.hint} />
               </div>`
             }
           </div>

@@ -1,9 +1,9 @@
-// Of a long list only what can be seen is in the page. All rows have the same height.
+// Virtual lists: only visible rows are in the page. All rows have the same height.
 
 import { useLayoutEffect, useRef, useState } from "../view.js";
 
 const OVERSCAN = 12;
-const STEP = 4; // rows that scroll by before others are drawn
+const STEP = 4; // rows to scroll before the next redraw
 
 export function useVirtual(count, rowHeight) {
   const ref = useRef(null);
@@ -11,18 +11,18 @@ export function useVirtual(count, rowHeight) {
 
   useLayoutEffect(() => {
     const box = ref.current;
-    const look = () => {
+    const measure = () => {
       const top = Math.floor(box.scrollTop / rowHeight / STEP) * STEP;
       const bottom = Math.ceil((box.scrollTop + box.clientHeight) / rowHeight / STEP) * STEP;
       setView((now) => (now.top === top && now.bottom === bottom ? now : { top, bottom }));
     };
-    const watcher = new ResizeObserver(look);
+    const watcher = new ResizeObserver(measure);
     watcher.observe(box);
-    box.addEventListener("scroll", look, { passive: true });
-    look();
+    box.addEventListener("scroll", measure, { passive: true });
+    measure();
     return () => {
       watcher.disconnect();
-      box.removeEventListener("scroll", look);
+      box.removeEventListener("scroll", measure);
     };
   }, [rowHeight]);
 
@@ -31,7 +31,7 @@ export function useVirtual(count, rowHeight) {
   return { ref, first, last, before: first * rowHeight, after: Math.max(0, count - last) * rowHeight };
 }
 
-// `head` is the height of what stays at the top of the box and covers it.
+// Scroll a row into view. `head` is the height of a sticky header.
 export function scrollToRow(box, index, rowHeight, head = 0) {
   const top = index * rowHeight;
   const bottom = top + rowHeight + head;

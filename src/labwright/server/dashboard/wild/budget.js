@@ -1,13 +1,13 @@
-// What a loop may use, and what it has used.
+// The budget of a loop and how much of it is used.
 
 import { duration, number } from "../format.js";
 import { html } from "../view.js";
 import { Meter } from "../ui/meter.js";
 
 const FIELDS = {
-  runs: ["Runs at most", 1],
-  gpu_hours: ["GPU hours at most", 1],
-  wall_seconds: ["Hours at most", 3600],
+  runs: ["Max runs", 1],
+  gpu_hours: ["Max GPU hours", 1],
+  wall_seconds: ["Max hours", 3600],
 };
 
 export const BudgetFields = ({ value, onChange, placeholder = {} }) =>
@@ -26,7 +26,7 @@ export const BudgetFields = ({ value, onChange, placeholder = {} }) =>
       </label>`,
   );
 
-// As the server counts; what is left empty is not sent.
+// Return the budget in the server's units, without empty fields.
 export const budgetOf = (typed) =>
   Object.fromEntries(
     Object.entries(typed)
@@ -34,7 +34,7 @@ export const budgetOf = (typed) =>
       .map(([name, value]) => [name, Number(value) * FIELDS[name][1]]),
   );
 
-export function Burn({ wild }) {
+export function BudgetUse({ wild }) {
   const { used, budget } = wild;
   const rows = [
     ["Runs", used.runs, budget.runs, number],
@@ -60,9 +60,7 @@ export function Burn({ wild }) {
     )}
     <p class="muted small">
       ${
-        used.tokens
-          ? `${number(used.tokens)} tokens${used.cost ? `, $${used.cost.toFixed(2)}` : ""}`
-          : "No model was asked."
+        used.tokens ? `${number(used.tokens)} tokens${used.cost ? `, $${used.cost.toFixed(2)}` : ""}` : "No model used."
       }
     </p>
   </section>`;

@@ -1,6 +1,6 @@
-// The iterations as a tree: each under the one it builds upon, with its idea, what came of it and what was decided.
+// The tries of a loop as a tree: each below its parent, with its idea, result and decision.
 
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { compareAddress, runAddress } from "../data/router.js";
 import { number, text } from "../format.js";
 import { html } from "../view.js";
@@ -9,7 +9,7 @@ import { Ago } from "../ui/time.js";
 import { isEnded } from "./verbs.js";
 import { RunLines } from "../work/run_link.js";
 
-const DEEPEST = 8; // further in, the words would have no room
+const DEEPEST = 8; // deeper levels have no room
 const VERDICTS = {
   baseline: ["target", "running", "baseline"],
   keep: ["circle-check", "finished", "kept"],
@@ -20,10 +20,10 @@ const STATES = {
   planned: ["circle-dashed", "stopped", "planned"],
   waiting: ["hourglass", "waiting", "waiting"],
   running: ["loader", "running", "running"],
-  ended: ["circle-dashed", "stopped", "not judged yet"],
+  ended: ["circle-dashed", "stopped", "not decided yet"],
 };
 
-// Depth first, so that what builds upon an iteration stands below it.
+// Depth first, so that children follow their parent.
 function inTreeOrder(iterations) {
   const childrenOf = (parent) => iterations.filter((one) => one.parent === parent);
   const known = new Set(iterations.map(({ number: one }) => one));
@@ -35,8 +35,7 @@ function inTreeOrder(iterations) {
 }
 
 export function WildTree({ wild, open }) {
-  if (!wild.iterations.length)
-    return html`<p class="muted">The first iteration is the baseline. It is about to begin.</p>`;
+  if (!wild.iterations.length) return html`<p class="muted">The first iteration is the baseline. It starts soon.</p>`;
   return html`<ol class="tree" aria-label="Iterations">
     ${inTreeOrder(wild.iterations).map(
       (one) =>
@@ -51,7 +50,7 @@ export function WildTree({ wild, open }) {
   </ol>`;
 }
 
-// A loop that is paused judges nothing: whether the runs of an idea go on, they themselves say.
+// A paused loop decides nothing: derive the state from the runs.
 function stateOf(one, open) {
   if (!open) return one.status;
   if (open.length) return isGoing(open) ? one.status : "waiting";
@@ -105,37 +104,35 @@ function Iteration({ one, metric, isBest, open }) {
             ${name}=${text(value)}
           </code>`,
       )}
-      ${!Object.keys(one.change).length && html`<span class="muted small">nothing changed</span>`}
+      ${!Object.keys(one.change).length && html`<span class="muted small">no changes</span>`}
     </p>
     ${decision && html`<p class="muted">${decision.reason}</p>`}
     ${
       one.run_ids.length > 0 &&
       html`<p class="small">
-        ${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>its run</a>` : html`<a href=${compareAddress(one.run_ids)}>its ${one.run_ids.length} runs</a>`}
+        ${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>Open run</a>` : html`<a href=${compareAddress(one.run_ids)}>Compare ${one.run_ids.length} runs</a>`}
       </p>`
     }
     <${OpenRuns} runs=${open ?? []} />
   </li>`;
 }
 
-// What a loop waits for: the runs of the idea at hand, and of each that does not run yet, why.
-
 const OPEN = "ready,queued,launching,waiting,running";
 
-// Its runs that have not ended; null until the server has told.
+// Return the unfinished runs of a loop, or null until the server responds.
 export function useOpenRuns(wild) {
   const query = { sweep_id: wild?.sweep_id, status: OPEN, sort: "-priority", limit: 200 };
   const { data } = useFetched(wild && !isEnded(wild) && "runs", query, {
-    wakes: wakesOn("run.status", "run.created", "run.deleted"),
+    refreshOn: eventTypes("run.status", "run.created", "run.deleted"),
   });
   return data ?? null;
 }
 
 const isGoing = (runs) => runs.some(({ status }) => status === "running");
 
-export function waitingWords(runs) {
-  if (isGoing(runs)) return "Waits for its runs to end.";
-  return runs.length ? "Waits for its runs to begin." : "";
+export function waitingText(runs) {
+  if (isGoing(runs)) return "Waiting for its runs to end.";
+  return runs.length ? "Waiting for its runs to start." : "";
 }
 
 const OpenRuns = ({ runs }) =>

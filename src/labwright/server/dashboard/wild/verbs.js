@@ -1,51 +1,43 @@
-// What can be done with a loop now.
+// The actions of a loop.
 
 import { post } from "../data/api.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { html, useState } from "../view.js";
-import { ask, Dialog } from "../ui/dialog.js";
+import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 import { BudgetFields, budgetOf } from "./budget.js";
 
 const ENDED = new Set(["completed", "stopped", "failed"]);
 export const isEnded = (wild) => ENDED.has(wild.status);
 
 export function WildVerbs({ wild, refresh }) {
-  const [busy, setBusy] = useState(false);
-  const [raising, setRaising] = useState(false);
-  const act = async (verb, words, body) => {
-    setBusy(true);
-    try {
-      await post(`wild/${encodeURIComponent(wild.id)}/${verb}`, body);
-      say(words);
-      setRaising(false);
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
+  const [busy, run] = useVerb({ refresh });
+  const [editing, setEditing] = useState(false);
+  const act = (verb, options, body) => run(() => post(`wild/${encodeURIComponent(wild.id)}/${verb}`, body), options);
+  const stop = () => {
+    const text = "The loop and all of its runs will be stopped. A report of the results so far is written.";
+    act("stop", { confirm: { title: "Stop this loop?", text, verb: "Stop loop" }, done: "Loop stopped." });
   };
-  const stop = async () => {
-    const text = "It and all of its runs will be ended. The report says what was found until now.";
-    if (await ask({ title: "Stop this loop?", text, verb: "Stop loop" })) act("stop", "Stopped.");
+  const resume = async (budget) => {
+    if (await act("resume", { done: "Loop resumed with the new budget." }, { budget })) setEditing(false);
   };
   if (!mayWrite() || isEnded(wild)) return null;
   const isPaused = wild.status === "paused";
-  return html`<div class="verbs" role="group" aria-label="What to do with this loop">
+  return html`<div class="verbs" role="group" aria-label="Loop actions">
     ${
       isPaused
-        ? html`<button class="primary" disabled=${busy} onClick=${() => act("resume", "It goes on.")}>
+        ? html`<button class="primary" disabled=${busy} onClick=${() => act("resume", { done: "Loop resumed." })}>
           <${Icon} name="play" size="14" />
           Resume
         </button>
         ${
           isPerson() &&
-          html`<button disabled=${busy} onClick=${() => setRaising(true)}>
+          html`<button disabled=${busy} onClick=${() => setEditing(true)}>
             Change budget…
           </button>`
         }`
-        : html`<button disabled=${busy} onClick=${() => act("pause", "Nothing new begins; what runs goes on.")}>
+        : html`<button disabled=${busy} onClick=${() => act("pause", { done: "Loop paused. Running runs continue." })}>
           <${Icon} name="pause" size="14" />
           Pause
         </button>`
@@ -55,18 +47,18 @@ export function WildVerbs({ wild, refresh }) {
       Stop loop
     </button>
     ${
-      raising &&
-      html`<${Raise}
+      editing &&
+      html`<${BudgetDialog}
         wild=${wild}
         busy=${busy}
-        onClose=${() => setRaising(false)}
-        onSave=${(budget) => act("resume", "It goes on with the new budget.", { budget })}
+        onClose=${() => setEditing(false)}
+        onSave=${resume}
       />`
     }
   </div>`;
 }
 
-function Raise({ wild, busy, onSave, onClose }) {
+function BudgetDialog({ wild, busy, onSave, onClose }) {
   const { runs, gpu_hours: hours, wall_seconds: wall } = wild.budget;
   const [draft, setDraft] = useState({
     runs: runs ?? "",
@@ -77,16 +69,16 @@ function Raise({ wild, busy, onSave, onClose }) {
     event.preventDefault();
     onSave(budgetOf(draft));
   };
-  return html`<${Dialog} title="Change the budget and go on" onClose=${onClose}>
+  return html`<${Dialog} title="Change budget" onClose=${onClose}>
     <form class="stack" onSubmit=${submit}>
-      <p class="muted">In all, with what was used already.</p>
+      <p class="muted">Totals, including what is already used.</p>
       <${BudgetFields} value=${draft} onChange=${setDraft} />
       <div class="dialog-verbs">
         <button type="button" onClick=${onClose}>
           Cancel
         </button>
         <button class="primary" disabled=${busy}>
-          Go on
+          Resume
         </button>
       </div>
     </form>

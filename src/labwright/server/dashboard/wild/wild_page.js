@@ -1,4 +1,4 @@
-// One loop: what it tried and why, what it found, what it used; and a word from you for its next idea.
+// The page of one loop: its tries, results and budget, and a field to steer it.
 
 import { newKey, post } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
@@ -16,16 +16,16 @@ import { Markdown } from "../ui/markdown.js";
 import { Message, Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
-import { Burn } from "./budget.js";
-import { useOpenRuns, waitingWords, WildTree } from "./tree.js";
+import { useVerb } from "../ui/verb.js";
+import { BudgetUse } from "./budget.js";
+import { useOpenRuns, waitingText, WildTree } from "./tree.js";
 import { isEnded, WildVerbs } from "./verbs.js";
-import { StatusWord } from "../work/status.js";
-import { Who } from "../work/who.js";
+import { StatusLabel } from "../work/status.js";
+import { Actor } from "../work/actor.js";
 
 export default function WildPage({ id }) {
   const path = `wild/${encodeURIComponent(id)}`;
-  const { data: wild, problem, refresh } = useFetched(path, {}, { wakes: (event) => event.data.wild_id === id });
+  const { data: wild, problem, refresh } = useFetched(path, {}, { refreshOn: (event) => event.data.wild_id === id });
   const open = useOpenRuns(wild);
   useKeys({ Escape: () => go("#/wild") });
   useTitle(wild ? `${wild.status} · ${wild.goal}` : "Wild");
@@ -42,12 +42,12 @@ export default function WildPage({ id }) {
   ];
   return html`<div class="page run-page">
     <${Header} wild=${wild} open=${open} refresh=${refresh} />
-    <${Tabs} tabs=${tabs} label="Parts of this loop" />
+    <${Tabs} tabs=${tabs} label="Loop" />
   </div>`;
 }
 
 function Header({ wild, open, refresh }) {
-  const reason = wild.status_reason || (wild.status === "waiting" && open && waitingWords(open));
+  const reason = wild.status_reason || (wild.status === "waiting" && open && waitingText(open));
   return html`<header class="run-head">
     <a class="back" href="#/wild">
       <${Icon} name="arrow-left" size="14" />
@@ -55,7 +55,7 @@ function Header({ wild, open, refresh }) {
     </a>
     <div class="run-title">
       <h1>${wild.goal}</h1>
-      <${StatusWord} status=${wild.status} reason=${reason} />
+      <${StatusLabel} status=${wild.status} reason=${reason} />
       <${WildVerbs} wild=${wild} refresh=${refresh} />
     </div>
     ${reason && html`<p class="run-reason run-reason-${wild.status}">${reason}</p>`}
@@ -63,11 +63,11 @@ function Header({ wild, open, refresh }) {
       <div>
         <dt>Id</dt>
         <dd>
-          <${Copy} text=${wild.id} label="Copy the id" />
+          <${Copy} text=${wild.id} label="Copy id" />
         </dd>
       </div>
       <div>
-        <dt>Success is</dt>
+        <dt>Goal</dt>
         <dd>${wild.criterion.text}</dd>
       </div>
       <div>
@@ -77,13 +77,13 @@ function Header({ wild, open, refresh }) {
         </dd>
       </div>
       <div>
-        <dt>Ideas by</dt>
+        <dt>Search</dt>
         <dd>${wild.search}</dd>
       </div>
       <div>
         <dt>Runs</dt>
         <dd>
-          <a href=${sweepAddress(wild.sweep_id)}>as a sweep</a>
+          <a href=${sweepAddress(wild.sweep_id)}>open sweep</a>
         </dd>
       </div>
       ${
@@ -98,7 +98,7 @@ function Header({ wild, open, refresh }) {
       <div>
         <dt>Started</dt>
         <dd>
-          <${Ago} time=${wild.created_at} /> by <${Who} actor=${wild.created_by} />
+          <${Ago} time=${wild.created_at} /> by <${Actor} actor=${wild.created_by} />
         </dd>
       </div>
       ${
@@ -121,7 +121,7 @@ const Overview = ({ wild, open, refresh }) =>
     </div>
     <div class="stack wild-side">
       <${Found} wild=${wild} />
-      <${Burn} wild=${wild} />
+      <${BudgetUse} wild=${wild} />
       <${Steer} wild=${wild} refresh=${refresh} />
     </div>
   </div>`;
@@ -148,30 +148,28 @@ function Found({ wild }) {
         <a href=${runAddress(found.run_id)}>iteration ${found.number}</a>
       </p>
     </div>`;
-  return html`<section class="card stack" aria-label="Found">
+  return html`<section class="card stack" aria-label="Results">
     <h2>
-      ${metric.key} <span class="muted small">${metric.goal === "min" ? "lower is better" : "higher is better"}</span>
+      ${metric.key} <span class="muted small">${metric.goal === "min" ? "minimize" : "maximize"}</span>
     </h2>
     ${line("Best", best?.number === baseline?.number ? null : best)}
     ${line("Baseline", baseline)}
-    ${!baseline && html`<p class="muted">Nothing measured yet.</p>`}
+    ${!baseline && html`<p class="muted">No results yet.</p>`}
   </section>`;
 }
 
 function Steer({ wild, refresh }) {
-  const [words, setWords] = useDraft(`steering ${wild.id}`, "");
+  const [text, setText] = useDraft(`steering ${wild.id}`, "");
   const key = useRef(newKey());
-  const submit = async (event) => {
+  const [busy, run] = useVerb({ refresh });
+  const send = async () => {
+    await post(`wild/${encodeURIComponent(wild.id)}/steer`, { text: text.trim() }, key.current);
+    key.current = newKey();
+    setText("");
+  };
+  const submit = (event) => {
     event.preventDefault();
-    try {
-      await post(`wild/${encodeURIComponent(wild.id)}/steer`, { text: words.trim() }, key.current);
-      key.current = newKey();
-      setWords("");
-      say("The next idea takes it into account.");
-      refresh();
-    } catch (error) {
-      sayError(error);
-    }
+    run(send, { done: "The next idea will consider this." });
   };
   const isOpen = mayWrite() && !isEnded(wild);
   if (!isOpen && !wild.steering.length) return null;
@@ -183,14 +181,14 @@ function Steer({ wild, refresh }) {
         <textarea
           class="notes-field"
           rows="2"
-          aria-label="What to look at next"
-          placeholder=${wild.search === "rules" ? "lr 0.05 to 0.2" : "Try a smaller learning rate; leave the width alone"}
+          aria-label="Instruction"
+          placeholder=${wild.search === "rules" ? "lr 0.05 to 0.2" : "Try a smaller learning rate, keep the width"}
           maxlength="4000"
-          value=${words}
-          onInput=${(event) => (setWords(event.currentTarget.value), (key.current = newKey()))}
+          value=${text}
+          onInput=${(event) => (setText(event.currentTarget.value), (key.current = newKey()))}
         ></textarea>
         <div>
-          <button class="primary" disabled=${!words.trim()}>
+          <button class="primary" disabled=${busy || !text.trim()}>
             Steer
           </button>
         </div>
@@ -204,7 +202,7 @@ function Steer({ wild, refresh }) {
             html`<li key=${at}>
               ${one.text}${" "}
               <span class="muted small">
-                ${one.taken_in === null ? "not taken in yet" : `taken in by iteration ${one.taken_in}`} ·${" "}
+                ${one.taken_in === null ? "not used yet" : `used in iteration ${one.taken_in}`} ·${" "}
                 <${Ago} time=${one.at} />
               </span>
             </li>`,
@@ -217,20 +215,18 @@ function Steer({ wild, refresh }) {
 function Report({ wild }) {
   if (!wild.report)
     return html`<${Message} icon="file-text" title="No report yet">
-      <p class="muted">It is written when the loop ends.</p>
+      <p class="muted">The report is written when the loop ends.</p>
     </${Message}>`;
   return html`<article class="card document">
     <${Markdown} text=${wild.report} draw=${LINKED} />
   </article>`;
 }
 
-function spaceWords(space) {
+function spaceText(space) {
   if (Array.isArray(space)) return space.map(text).join(", ");
   const { min, max, log, int } = space;
   if (min === undefined || max === undefined) return text(space);
-  return [`${number(min)} to ${number(max)}`, int && "whole numbers", log && "evenly by powers"]
-    .filter(Boolean)
-    .join(", ");
+  return [`${number(min)} to ${number(max)}`, int && "integers", log && "log scale"].filter(Boolean).join(", ");
 }
 
 function Details({ wild }) {
@@ -252,19 +248,19 @@ function Details({ wild }) {
     </section>`;
   return html`<div class="details">
     ${table(
-      "What is searched",
-      Object.entries(wild.parameters).map(([name, space]) => [name, spaceWords(space)]),
+      "Search space",
+      Object.entries(wild.parameters).map(([name, space]) => [name, spaceText(space)]),
     )}
     ${table(
-      "What stays",
+      "Fixed parameters",
       Object.entries(wild.fixed).map(([name, value]) => [name, text(value)]),
     )}
-    ${table("Seeds of what counts", wild.seeds.length ? [["seeds", wild.seeds.join(", ")]] : [])}
+    ${table("Seeds", wild.seeds.length ? [["seeds", wild.seeds.join(", ")]] : [])}
     ${table(
-      "Files that must not change",
+      "Protected files",
       wild.protected.map(({ path, sha256, reason }) => [
         path,
-        html`<${Copy} text=${sha256} shown=${sha256.slice(0, 8)} label="Copy the whole digest" />${" "}
+        html`<${Copy} text=${sha256} shown=${sha256.slice(0, 8)} label="Copy digest" />${" "}
         <span class="muted">${reason}</span>`,
       ]),
     )}

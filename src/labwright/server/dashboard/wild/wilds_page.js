@@ -1,8 +1,8 @@
-// Loops that try one idea after another: all of them, and a form that starts one.
+// All loops, and a form that starts one.
 
 import { newKey, post } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
-import { useFetched, wakesOn } from "../data/fetched.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { go, wildAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
@@ -12,12 +12,13 @@ import { Icon } from "../ui/icon.js";
 import { useListKeys } from "../data/keyboard.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
+import { useVerb } from "../ui/verb.js";
 import { BudgetFields, budgetOf } from "./budget.js";
-import { StatusWord } from "../work/status.js";
+import { StatusLabel } from "../work/status.js";
 
 export default function WildsPage() {
   useTitle("Wild");
-  const { data, problem, refresh } = useFetched("wild", { limit: 200 }, { wakes: wakesOn("wild.") });
+  const { data, problem, refresh } = useFetched("wild", { limit: 200 }, { refreshOn: eventTypes("wild.") });
   const box = useRef(null);
   useListKeys(box);
   if (problem && !data) return html`<${Problem} error=${problem} retry=${refresh} />`;
@@ -33,11 +34,11 @@ export default function WildsPage() {
         ${data.map(
           (wild) =>
             html`<li class="run-line" key=${wild.id}>
-              <${StatusWord} status=${wild.status} reason=${wild.status_reason} />
+              <${StatusLabel} status=${wild.status} reason=${wild.status_reason} />
               <a href=${wildAddress(wild.id)} title=${wild.goal}>
                 ${wild.goal}
               </a>
-              <span class="num muted">${wild.iterations.length} tried</span>
+              <span class="num muted">${wild.iterations.length} tries</span>
               <span class="num muted">
                 ${wild.used.runs}
                 ${wild.budget.runs ? ` of ${number(wild.budget.runs)}` : ""} runs
@@ -58,10 +59,10 @@ export default function WildsPage() {
     ${
       data &&
       !data.length &&
-      html`<${Message} icon="compass" title="No loop so far">
+      html`<${Message} icon="compass" title="No loops yet">
         <p class="muted">
-          A loop measures a baseline, then tries one idea after another and keeps what is better by more than noise,
-          until the goal is met, the budget ends or nothing improves.
+          A loop measures a baseline, then tries ideas and keeps those that are better by more than noise, until it meets
+          the goal, uses up the budget or finds no improvement.
         </p>
         <pre class="teach">labwright wild "reach val_acc 0.9 by tuning lr" --max-runs 40</pre>
       </${Message}>`
@@ -74,31 +75,28 @@ function Start() {
   const [budget, setBudget] = useState({});
   const [more, setMore] = useState({ script: "", protect: "" });
   const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb({ onError: setProblem });
   const key = useRef(newKey());
   const changed = (set) => (value) => (set(value), setProblem(null), (key.current = newKey()));
-  const submit = async (event) => {
+  const start = async () => {
+    const protect = more.protect
+      .split(",")
+      .map((path) => path.trim())
+      .filter(Boolean);
+    const given = budgetOf(budget);
+    const body = {
+      goal: goal.trim(),
+      protect,
+      ...(more.script.trim() && { script: more.script.trim() }),
+      ...(Object.keys(given).length && { budget: given }),
+    };
+    const { id } = await post("wild/start", body, key.current);
+    setGoal("");
+    go(wildAddress(id));
+  };
+  const submit = (event) => {
     event.preventDefault();
-    setBusy(true);
-    try {
-      const protect = more.protect
-        .split(",")
-        .map((path) => path.trim())
-        .filter(Boolean);
-      const given = budgetOf(budget);
-      const body = {
-        goal: goal.trim(),
-        protect,
-        ...(more.script.trim() && { script: more.script.trim() }),
-        ...(Object.keys(given).length && { budget: given }),
-      };
-      const { id } = await post("wild/start", body, key.current);
-      setGoal("");
-      go(wildAddress(id));
-    } catch (error) {
-      setProblem(error);
-      setBusy(false);
-    }
+    run(start, { keepBusy: true });
   };
   if (!mayWrite()) return null;
   return html`<form class="wild-start" onSubmit=${submit} aria-label="Start a loop">
@@ -108,7 +106,7 @@ function Start() {
         <input
           type="text"
           aria-label="Goal"
-          placeholder="What to reach and what to vary: reach val_acc 0.9 by tuning lr"
+          placeholder="What to reach and what to vary, for example: reach val_acc 0.9 by tuning lr"
           value=${goal}
           maxlength="20000"
           onInput=${(event) => changed(setGoal)(event.currentTarget.value)}
@@ -132,13 +130,13 @@ function Start() {
           Script
           <input
             type="text"
-            placeholder="as the goal says"
+            placeholder="from the goal"
             value=${more.script}
             onInput=${(event) => changed(setMore)({ ...more, script: event.currentTarget.value })}
           />
         </label>
         <label class="field">
-          Files that must not change
+          Protected files
           <input
             type="text"
             placeholder="eval.py, data/test"

@@ -1,18 +1,17 @@
-// Something a person should know, with its choices as buttons.
+// An alert with its choices as buttons.
 
 import { useFetched } from "../data/fetched.js";
 import { wildAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { answerAlert } from "../data/store.js";
-import { sentence } from "../format.js";
-import { html, useState } from "../view.js";
-import { ask } from "../ui/dialog.js";
+import { capitalized } from "../format.js";
+import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
-import { say, sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 import { RunLink } from "./run_link.js";
 import { SweepLink } from "./sweep_link.js";
-import { Who } from "./who.js";
+import { Actor } from "./actor.js";
 
 const LISTED = 200;
 const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-alert" };
@@ -35,7 +34,7 @@ export function Alert({ alert, withRun, onAnswered }) {
       alert.status === "pending"
         ? html`<${Choices} alert=${alert} onAnswered=${onAnswered} />`
         : html`<p class="muted small">
-          ${alert.answer} · <${Who} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} />
+          ${alert.answer} · <${Actor} actor=${alert.answered_by} /> · <${Ago} time=${alert.answered_at} />
         </p>`
     }
   </article>`;
@@ -46,7 +45,7 @@ function About({ alert }) {
   return alert.wild_id ? html`<${WildLink} id=${alert.wild_id} />` : html`<${SweepLink} id=${alert.sweep_id} />`;
 }
 
-// From the list: one that is not there any more is no error.
+// Use the list: a deleted loop is not an error.
 function WildLink({ id }) {
   const { data } = useFetched("wild", { limit: LISTED });
   return html`<a href=${wildAddress(id)} title=${id}>
@@ -55,29 +54,22 @@ function WildLink({ id }) {
 }
 
 function Choices({ alert, onAnswered }) {
-  const [busy, setBusy] = useState(false);
-  const answer = async (choice) => {
-    if (choice === "stop" && !(await ask(STOP))) return;
-    setBusy(true);
-    try {
-      await answerAlert(alert, choice);
-      say(`Answered: ${choice}.`);
-      onAnswered?.();
-    } catch (error) {
-      sayError(error);
-    }
-    setBusy(false);
-  };
+  const [busy, run] = useVerb({ refresh: onAnswered });
+  const answer = (choice) =>
+    run(() => answerAlert(alert, choice), {
+      confirm: choice === "stop" ? STOP : undefined,
+      done: `Answered: ${choice}.`,
+    });
   if (!mayWrite()) return null;
   const choices = alert.choices?.length ? alert.choices : ["ignore"];
   return html`<div class="alert-choices" role="group" aria-label="Answer">
     ${choices.map(
       (choice) =>
         html`<button key=${choice} disabled=${busy} onClick=${() => answer(choice)}>
-          ${sentence(choice)}
+          ${capitalized(choice)}
         </button>`,
     )}
   </div>`;
 }
 
-const STOP = { title: "Stop the run?", text: "It and everything it started will be ended.", verb: "Stop run" };
+const STOP = { title: "Stop the run?", text: "The run and all of its processes will be stopped.", verb: "Stop run" };

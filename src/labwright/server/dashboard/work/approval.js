@@ -1,4 +1,4 @@
-// What an agent may not do by itself: shown exactly as it would be carried out, and answered on the spot.
+// An approval request of an agent: the exact action, and buttons to answer it.
 
 import { post } from "../data/api.js";
 import { isPerson } from "../data/session.js";
@@ -6,8 +6,8 @@ import { html, useState } from "../view.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
-import { sayError } from "../ui/toast.js";
-import { Who } from "./who.js";
+import { useVerb } from "../ui/verb.js";
+import { Actor } from "./actor.js";
 
 export function Approval({ approval }) {
   const { status, question, action } = approval;
@@ -21,7 +21,7 @@ export function Approval({ approval }) {
       html`<${Code}
         text="${action.tool} ${JSON.stringify(action.arguments, null, 2)}"
         language="json"
-        label="Exactly this will be done"
+        label="Requested action"
       />`
     }
     ${
@@ -32,7 +32,7 @@ export function Approval({ approval }) {
           ${
             approval.answered_by &&
             html`${" "}
-            by <${Who} actor=${approval.answered_by} />`
+            by <${Actor} actor=${approval.answered_by} />`
           }
           ${approval.reason ? `: ${approval.reason}` : ""} · <${Ago} time=${approval.answered_at} />
         </p>`
@@ -41,26 +41,18 @@ export function Approval({ approval }) {
 }
 
 function Answer({ approval }) {
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb();
   const [reason, setReason] = useState("");
-  const answer = async (approved) => {
-    setBusy(true);
-    try {
-      await post(`approvals/${encodeURIComponent(approval.id)}/respond`, {
-        approved,
-        ...(reason.trim() && { reason }),
-      });
-    } catch (error) {
-      sayError(error);
-      setBusy(false);
-    }
+  const answer = (approved) => {
+    const body = { approved, ...(reason.trim() && { reason }) };
+    run(() => post(`approvals/${encodeURIComponent(approval.id)}/respond`, body), { keepBusy: true });
   };
   if (!isPerson()) return html`<p class="muted">Only a person can answer this.</p>`;
   return html`<div class="approval-verbs">
     <input
       type="text"
       aria-label="Reason"
-      placeholder="Reason, if you like"
+      placeholder="Reason (optional)"
       maxlength="4000"
       value=${reason}
       onInput=${(event) => setReason(event.currentTarget.value)}

@@ -1,31 +1,26 @@
-// A goal in plain words becomes a plan to look at. Nothing runs before somebody has approved it.
+// A field for a goal that becomes a plan. Nothing runs before a person approves it.
 
 import { post } from "../data/api.js";
 import { useDraft } from "../ui/drafts.js";
 import { go, planAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
-import { html, useState } from "../view.js";
+import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
-import { sayError } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
-const TITLE = 80;
+const TITLE_LENGTH = 80;
 
 export function GoalBox() {
   const [goal, setGoal] = useDraft("goal", "");
-  const [busy, setBusy] = useState(false);
-  const submit = async (event) => {
+  const [busy, run] = useVerb();
+  const create = async (text) => {
+    const plan = await post("plans", { title: text.split("\n")[0].slice(0, TITLE_LENGTH), goal: text, compile: {} });
+    setGoal("");
+    go(planAddress(plan.id));
+  };
+  const submit = (event) => {
     event.preventDefault();
-    const words = goal.trim();
-    if (!words) return;
-    setBusy(true);
-    try {
-      const plan = await post("plans", { title: words.split("\n")[0].slice(0, TITLE), goal: words, compile: {} });
-      setGoal("");
-      go(planAddress(plan.id));
-    } catch (error) {
-      sayError(error);
-      setBusy(false);
-    }
+    if (goal.trim()) run(() => create(goal.trim()), { keepBusy: true });
   };
   if (!mayWrite()) return null;
   return html`<form class="goal-box" onSubmit=${submit}>

@@ -1,4 +1,4 @@
-// The cards of this machine: who holds each, how full and how busy it is.
+// The GPUs of this machine: holder, utilization and memory.
 
 import { cardMemory } from "../format.js";
 import { html } from "../view.js";
@@ -18,11 +18,11 @@ export const Gpus = ({ gpus }) =>
           </div>
           <${Holder} gpu=${gpu} />
           <label class="gpu-meter">
-            Busy <${Meter} value=${gpu.utilization / 100} label="Busy" />
+            Utilization <${Meter} value=${gpu.utilization / 100} label="Utilization" />
             <span class="num">${gpu.utilization} %</span>
           </label>
           <label class="gpu-meter">
-            Memory <${Meter} value=${gpu.memory_used_mb / gpu.memory_total_mb} label="Memory in use" />
+            Memory <${Meter} value=${gpu.memory_used_mb / gpu.memory_total_mb} label="Memory used" />
             <span class="num">
               ${cardMemory(gpu.memory_used_mb)} of ${cardMemory(gpu.memory_total_mb)}
             </span>
@@ -35,11 +35,11 @@ function Holder({ gpu }) {
   const { lease, processes } = gpu;
   if (lease?.run_id)
     return html`<div class="gpu-holder">
-      held by <${RunLink} id=${lease.run_id} /> <span class="muted">${lease.user}</span>
+      used by <${RunLink} id=${lease.run_id} /> <span class="muted">${lease.user}</span>
     </div>`;
-  if (lease) return html`<div>held by ${lease.user || "someone"}</div>`; // it may say nothing of itself, and holds the card all the same
+  if (lease) return html`<div>used by ${lease.user || "another process"}</div>`;
   if (processes.length) {
-    const names = processes.map(({ user, name, pid }) => `${user || "somebody"}: ${name || pid}`).join(", ");
+    const names = processes.map(({ user, name, pid }) => `${user || "unknown"}: ${name || pid}`).join(", ");
     return html`<div class="gpu-foreign" title=${names}>
       in use without a lease: ${names}
     </div>`;

@@ -1,4 +1,4 @@
-// A new run or a new sweep, typed in here; opened from anywhere.
+// Dialogs to create a run or a sweep.
 
 import { newKey, post } from "../data/api.js";
 import { hasDraft, useFormDraft } from "../ui/drafts.js";
@@ -7,8 +7,9 @@ import { mayWrite, onSignOut } from "../data/session.js";
 import { html, signal, useRef, useState } from "../view.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { Words } from "../ui/message.js";
-import { say } from "../ui/toast.js";
+import { HintText } from "../ui/message.js";
+import { showToast } from "../ui/toast.js";
+import { useVerb } from "../ui/verb.js";
 
 export const NEW = [
   { name: "run", label: "New run", icon: "play" },
@@ -16,7 +17,7 @@ export const NEW = [
 ];
 
 const draftOf = (name) => `new ${name}`;
-// One that was half filled in when the page was loaded anew is open again.
+// Reopen a form that was half filled when the page was reloaded.
 const open = signal(NEW.find(({ name }) => hasDraft(draftOf(name)))?.name ?? "");
 const close = () => (open.value = "");
 onSignOut(close);
@@ -50,7 +51,7 @@ const NewRun = () =>
         ></textarea>
       </label>
       <p class="muted small">
-        As a shell would run it, in the project's folder, with the environment that the server was started in.
+        Runs in a shell, in the project folder, with the server's environment.
       </p>
       <div class="new-fields">
         <label class="field">
@@ -66,7 +67,7 @@ const NewRun = () =>
         </label>
         <label class="field">
           GPUs
-          <input type="number" min="0" placeholder="as usual" name="gpus" value=${fields.gpus} onInput=${onInput} />
+          <input type="number" min="0" placeholder="default" name="gpus" value=${fields.gpus} onInput=${onInput} />
         </label>
         <label class="field">
           Tags
@@ -92,7 +93,7 @@ const NewSweep = () =>
   html`<${Form} name="sweep" title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>
     ${(fields, onInput) =>
       html`<label class="field">
-        Question
+        Name
         <input
           type="text"
           autofocus
@@ -129,8 +130,8 @@ const NewSweep = () =>
         ></textarea>
       </label>
       <p class="muted small">
-        Every combination is a run. A parameter goes where the command has <code>${`{lr}`}</code>, else as${" "}
-        <code>--lr</code> at its end.
+        Each combination becomes a run. A value replaces <code>${`{lr}`}</code> in the command, or is added as${" "}
+        <code>--lr</code>.
       </p>
       <div class="new-fields">
         <label class="field">
@@ -150,18 +151,18 @@ const NewSweep = () =>
           <input type="text" placeholder="val_acc" name="metric" value=${fields.metric} onInput=${onInput} />
         </label>
         <label class="field">
-          Better is
+          Goal
           <select name="better" value=${fields.better} onChange=${onInput}>
-            <option value="min">lower</option>
-            <option value="max">higher</option>
+            <option value="min">minimize</option>
+            <option value="max">maximize</option>
           </select>
         </label>
         <label class="field">
-          At a time
+          Max parallel runs
           <input
             type="number"
             min="1"
-            placeholder="what fits"
+            placeholder="automatic"
             name="parallel"
             value=${fields.parallel}
             onInput=${onInput}
@@ -185,26 +186,23 @@ function sweepOf({ name, command, parameters, seeds, metric = "", better = "min"
 function Form({ name, title, verb, path, bodyOf, address, children }) {
   const { fields, set, clear, drop } = useFormDraft(draftOf(name), () => openNew(name));
   const [problem, setProblem] = useState(null);
-  const [busy, setBusy] = useState(false);
+  const [busy, run] = useVerb({ onError: setProblem });
   const key = useRef(newKey());
   const onInput = ({ currentTarget: field }) => {
     set(field.name, field.value);
     setProblem(null);
     key.current = newKey();
   };
-  const submit = async (event) => {
+  const create = async () => {
+    const made = await post(path, bodyOf(fields), key.current);
+    clear();
+    made.warnings?.forEach((warning) => showToast(warning));
+    close();
+    go(address(made.id));
+  };
+  const submit = (event) => {
     event.preventDefault();
-    setBusy(true);
-    try {
-      const made = await post(path, bodyOf(fields), key.current);
-      clear();
-      made.warnings?.forEach((warning) => say(warning));
-      close();
-      go(address(made.id));
-    } catch (error) {
-      setProblem(error);
-      setBusy(false);
-    }
+    run(create, { keepBusy: true });
   };
   const cancel = () => {
     drop();
@@ -218,7 +216,7 @@ function Form({ name, title, verb, path, bodyOf, address, children }) {
         html`<p class="hint-line hint-bad" role="alert">
           ${problem.message}${" "}
           <span class="muted">
-            <${Words} text=${problem.hint ?? ""} />
+            <${HintText} text=${problem.hint ?? ""} />
           </span>
         </p>`
       }
@@ -234,10 +232,9 @@ function Form({ name, title, verb, path, bodyOf, address, children }) {
   </${Dialog}>`;
 }
 
-// What people type into a field as values: `0.1, 0.01` are numbers, `true` is a truth, `adam` a word.
-
-export const valuesOf = (words) =>
-  words
+// Parse a list of values: `0.1, 0.01` are numbers, `true` is a boolean, `adam` a string.
+export const valuesOf = (text) =>
+  text
     .split(",")
     .map((word) => word.trim())
     .filter(Boolean)
@@ -251,7 +248,7 @@ function asValue(word) {
   }
 }
 
-// One parameter a line, `lr: 0.1, 0.01`; a line without a name is told by its words.
+// Parse one parameter per line: `lr: 0.1, 0.01`. Throw on a line without a name or values.
 function parametersOf(lines) {
   const pairs = lines
     .split("\n")
@@ -259,8 +256,8 @@ function parametersOf(lines) {
     .map((line) => {
       const [, name, values] = /^\s*([^:=]+?)\s*[:=](.*)$/.exec(line) ?? [];
       if (!name || !valuesOf(values).length)
-        throw Object.assign(new Error(`“${line.trim()}” has no name or no values.`), {
-          hint: "Write a parameter a line, as in lr: 0.1, 0.01",
+        throw Object.assign(new Error(`The line “${line.trim()}” has no name or no values.`), {
+          hint: "Write one parameter per line, for example lr: 0.1, 0.01",
         });
       return [name, valuesOf(values)];
     });

@@ -1,47 +1,47 @@
-// A plan as one line, and the card of one that waits for a person.
+// A plan as one line, and as a card if it needs attention.
 
 import { planAddress } from "../data/router.js";
 import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
-import { StatusWord } from "./status.js";
+import { StatusLabel } from "./status.js";
 
-const ASKS = {
-  answers: { short: "asks you", words: "Planning needs to know something before it can go on.", verb: "Answer" },
+const ATTENTION = {
+  answers: { short: "needs input", text: "Planning cannot continue without your answers.", verb: "Answer questions" },
   review: {
-    short: "to review",
-    words: "It waits for a review. Nothing runs before a person approves it.",
+    short: "needs review",
+    text: "Waiting for review. Nothing runs before a person approves it.",
     verb: "Review plan",
   },
 };
 
 export const PlanLine = ({ plan, children }) =>
   html`<li class="run-line">
-    <${StatusWord} status=${plan.status} reason=${plan.status_reason} />
+    <${StatusLabel} status=${plan.status} reason=${plan.status_reason} />
     <a href=${planAddress(plan.id)} title=${plan.title}>
       ${plan.title}
     </a>
-    <${Standing} plan=${plan} />
+    <${PlanState} plan=${plan} />
     ${children}
     <span class="muted run-line-time">
       <${Ago} time=${plan.updated_at} />
     </span>
   </li>`;
 
-function Standing({ plan }) {
-  if (plan.compiling_by) return html`<span class="status status-running">being planned</span>`;
+function PlanState({ plan }) {
+  if (plan.compiling_by) return html`<span class="status status-running">planning</span>`;
   return (
-    ASKS[plan.asks] &&
+    ATTENTION[plan.asks] &&
     html`<span class="status status-waiting">
       <${Icon} name="hourglass" size="14" />
-      ${ASKS[plan.asks].short}
+      ${ATTENTION[plan.asks].short}
     </span>`
   );
 }
 
-export const waitsForSomebody = (plan) => plan.status === "draft" && plan.asks in ASKS;
+export const needsAttention = (plan) => plan.status === "draft" && plan.asks in ATTENTION;
 
-export const PlanAsks = ({ plan }) =>
+export const PlanCard = ({ plan }) =>
   html`<article class="alert alert-warning" aria-label="Plan">
     <span class="alert-severity">
       <${Icon} name="workflow" />
@@ -50,10 +50,10 @@ export const PlanAsks = ({ plan }) =>
     <div class="alert-body">
       <p class="alert-message">${plan.title}</p>
       <p class="muted small">
-        ${ASKS[plan.asks].words} <${Ago} time=${plan.updated_at} />
+        ${ATTENTION[plan.asks].text} <${Ago} time=${plan.updated_at} />
       </p>
     </div>
     <a class="button" href=${planAddress(plan.id)}>
-      ${ASKS[plan.asks].verb}
+      ${ATTENTION[plan.asks].verb}
     </a>
   </article>`;

@@ -1,4 +1,4 @@
-// How far a run is, where it tells: the last step or epoch against the total that its parameters name.
+// The progress of a run: its last step or epoch, divided by the total in its parameters.
 
 const TOTALS = [
   [
@@ -18,7 +18,7 @@ function lastStep(run) {
   return steps.length ? Math.max(...steps) : undefined;
 }
 
-// Between 0 and 1, or null where it cannot be told.
+// Return a number from 0 to 1, or null if unknown.
 export function progressOf(run) {
   const logged = run.summary.progress?.last;
   if (typeof logged === "number") return Math.max(0, Math.min(1, logged > 1 ? logged / 100 : logged));

@@ -1,11 +1,11 @@
-// What the table of runs can show, sort and group by. `m:loss` is a metric, `p:lr` a parameter; the rest is built in.
+// Columns of the runs table, for showing, sorting and grouping. `m:loss` is a metric, `p:lr` a parameter.
 
 import { toNumber } from "../format.js";
 
 const STATUS_ORDER = ["running", "launching", "waiting", "queued", "ready", "failed", "lost", "stopped", "finished"];
 export const SERVER_SORTS = new Set(["created_at", "-created_at", "ended_at", "-ended_at", "name", "-name"]);
 export const GROUPS = { "": "No groups", sweep: "Sweep", config: "Configuration", tag: "Tag", status: "Status" };
-const REHEARSAL = "rehearsal"; // the tag of runs that only try a plan out
+const REHEARSAL = "rehearsal"; // tag of a plan's trial runs
 const OWN_METRICS = (key) => !key.startsWith("system/");
 
 export const isMetric = (column) => column.startsWith("m:");
@@ -21,7 +21,7 @@ export function valueOf(run, column) {
   return run[column];
 }
 
-// A script may call something `constructor`: what others inherit by that name is no value of theirs.
+// Own properties only: a script may log a metric named `constructor`.
 const own = (values, name) => (Object.hasOwn(values, name) ? values[name] : undefined);
 
 function secondsOf(run) {
@@ -29,7 +29,7 @@ function secondsOf(run) {
   return ((run.ended_at ? Date.parse(run.ended_at) : Date.now()) - Date.parse(run.started_at)) / 1000;
 }
 
-// Numbers by size, texts by letters; what has no value, or NaN, comes last in either direction.
+// Sort by one column. Missing values and NaN come last in both directions.
 export function sorted(runs, sort) {
   const down = sort.startsWith("-");
   const column = down ? sort.slice(1) : sort;
@@ -63,13 +63,13 @@ export function groupOf(run, by) {
 }
 
 export function groupLabel(run, by, sweepNames) {
-  if (by === "sweep") return run.sweep_id ? (sweepNames.get(run.sweep_id) ?? run.sweep_id) : "In no sweep";
+  if (by === "sweep") return run.sweep_id ? (sweepNames.get(run.sweep_id) ?? run.sweep_id) : "No sweep";
   if (by === "tag") return run.tags.length ? [...run.tags].sort().join(", ") : "No tag";
   if (by === "config") return configText(run) || withoutSeed(run.command);
   return run.status;
 }
 
-// Names of what all of them were given alike.
+// Return the names of parameters with the same value in all runs.
 export function sharedParams(runs) {
   const [first = {}, ...others] = runs.map(({ params }) => params);
   return new Set(
@@ -79,10 +79,10 @@ export function sharedParams(runs) {
   );
 }
 
-// A command's own seed is none of its configuration.
+// The seed is not part of the configuration.
 export const withoutSeed = (command) => command.replace(/seed[=\s]+\d+/gi, "seed");
 
-// `last` are names that come last.
+// Parameters as text; names in `last` come last.
 export const configText = (run, last = new Set()) =>
   Object.entries(run.params)
     .filter(([name]) => name !== "seed")
@@ -90,8 +90,8 @@ export const configText = (run, last = new Set()) =>
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" ");
 
-// Mean and deviation over the finite last values; those of a rehearsal are never results. Rounding must not put equal ones
-// beside their mean: they would deviate.
+// Return mean, standard deviation and n of the finite last values, without rehearsals. The mean is clamped to the range,
+// so that rounding does not make equal values deviate.
 export function spreadOf(runs, column) {
   const values = runs
     .filter(({ tags }) => !tags.includes(REHEARSAL))

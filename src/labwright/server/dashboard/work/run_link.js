@@ -1,4 +1,4 @@
-// A run by its name, where only its id is at hand: alone, or within a sentence.
+// Links to runs by name, if only the id is known; and runs as lines of a list.
 
 import { get } from "../data/api.js";
 import { runAddress } from "../data/router.js";
@@ -11,36 +11,36 @@ import { progressOf } from "./progress.js";
 import { reasonOf, Status } from "./status.js";
 
 const ID = /(run-[0-9a-z]{10})\b/;
-const GATHER_MS = 50; // a page names many at a time: they are asked for with one question
+const GATHER_MS = 50; // collect ids for one request
 const AT_ONCE = 200;
 
-const answers = new Map(); // id → signal of what the server said: the run, or null where there is none
-const wanted = new Set();
+const answers = new Map(); // id → signal with the run, or null if it does not exist
+const requested = new Set();
 
 export function RunLink({ id }) {
   const [run] = useRuns([id]);
-  if (run === null) return html`<code>${id}</code>`; // deleted, or of another project
+  if (run === null) return html`<code>${id}</code>`; // deleted, or from another project
   return html`<a href=${runAddress(id)} title=${id}>
     ${run?.name ?? id}
   </a>`;
 }
 
-const parts = (words) => words.split(ID); // every second one is an id
+const parts = (text) => text.split(ID); // every second part is an id
 
-export const WithRuns = ({ words }) =>
-  parts(words).map((part, at) => (at % 2 ? html`<${RunLink} key=${at} id=${part} />` : part));
+export const LinkedRuns = ({ text }) =>
+  parts(text).map((part, at) => (at % 2 ? html`<${RunLink} key=${at} id=${part} />` : part));
 
-// For lists, where a link a line to each of the same few runs would be too much.
-export function useNames(words) {
-  const found = parts(words);
+// Replace ids by names without links, for lists.
+export function useNames(text) {
+  const found = parts(text);
   const runs = useRuns(found.filter((_, at) => at % 2));
   return found.map((part, at) => (at % 2 ? (runs[(at - 1) / 2]?.name ?? part) : part)).join("");
 }
 
-// As the store has them, else as the server says; undefined until it did.
+// Return runs from the store or the server; undefined until they are known.
 function useRuns(ids) {
-  const again = resync.value; // what could not be had while the server was gone is asked for again
-  useEffect(() => ids.filter((id) => !knownRun(id)).forEach(want), [ids.join(), again]);
+  const again = resync.value; // request missing runs again after a reconnect
+  useEffect(() => ids.filter((id) => !knownRun(id)).forEach(request), [ids.join(), again]);
   return ids.map((id) => knownRun(id)?.value ?? answerOf(id).value);
 }
 
@@ -49,15 +49,15 @@ function answerOf(id) {
   return answers.get(id);
 }
 
-function want(id) {
-  if (!wanted.size) setTimeout(askForWanted, GATHER_MS);
-  wanted.add(id);
+function request(id) {
+  if (!requested.size) setTimeout(fetchRequested, GATHER_MS);
+  requested.add(id);
 }
 
-async function askForWanted() {
-  const ids = [...wanted].slice(0, AT_ONCE);
-  ids.forEach((id) => wanted.delete(id));
-  if (wanted.size) setTimeout(askForWanted, GATHER_MS);
+async function fetchRequested() {
+  const ids = [...requested].slice(0, AT_ONCE);
+  ids.forEach((id) => requested.delete(id));
+  if (requested.size) setTimeout(fetchRequested, GATHER_MS);
   try {
     const runs = await get("runs", { ids: ids.join(","), archived: "all", limit: AT_ONCE });
     batch(() => {
@@ -65,11 +65,9 @@ async function askForWanted() {
       ids.forEach((id) => (answerOf(id).value = runs.find((run) => run.id === id) ?? null));
     });
   } catch (error) {
-    if (error.status && error.status !== 401) throw error; // else the banner or the sign-in tells; asked again after it
+    if (error.status && error.status !== 401) throw error; // otherwise the banner or the sign-in page shows it; retried later
   }
 }
-
-// A run as one line, live: for lists that are not the big table.
 
 export function RunLines({ runs, metric, reasons = false }) {
   useMemo(() => batch(() => runs.forEach((run) => knownRun(run.id) || putRun(run))), [runs]);

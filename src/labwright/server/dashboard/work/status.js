@@ -1,4 +1,4 @@
-// A status has one colour, one icon and one word, the same everywhere. Colours are in style/base.css by the same name.
+// A status has one color, one icon and one word everywhere. The colors are in style/base.css.
 
 import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
@@ -15,7 +15,7 @@ const ICONS = {
   lost: "circle-question-mark",
 };
 
-// Of sweeps, plans and loops, whose words are others.
+// For sweeps, plans and loops: icon and color.
 const WORDS = {
   draft: ["circle-dashed", "ready"],
   running: ["circle-play", "running"],
@@ -29,7 +29,7 @@ const WORDS = {
   archived: ["archive", "stopped"],
 };
 
-export function StatusWord({ status, reason }) {
+export function StatusLabel({ status, reason }) {
   const [icon, kind] = WORDS[status] ?? ["circle-question-mark", "stopped"];
   return html`<span class="status status-${kind}" title=${reason || undefined}>
     <${Icon} name=${icon} />
@@ -46,7 +46,7 @@ export function Status({ run }) {
   </span>`;
 }
 
-// Why it ended or waits, in as few words as there are.
+// A short text that says why a run ended or waits.
 export function reasonOf(run) {
   const parts = [];
   if (run.status_reason && run.status_reason !== "exit_code") parts.push(run.status_reason.replaceAll("_", " "));

@@ -1,13 +1,13 @@
-// A sweep by its name, where only its id is at hand. From the list: one that is not there any more is no error.
+// A link to a sweep by name, if only the id is known; and a sweep as a line. Uses the list: a deleted sweep is not an error.
 
 import { useFetched } from "../data/fetched.js";
 import { sweepAddress } from "../data/router.js";
 import { number } from "../format.js";
 import { html } from "../view.js";
 import { StatusBar } from "../ui/meter.js";
-import { StatusWord } from "./status.js";
+import { StatusLabel } from "./status.js";
 
-const AMONG = 200; // the newest of the project
+const AMONG = 200; // newest sweeps to search
 
 export function SweepLink({ id }) {
   const { data } = useFetched("sweeps", { limit: AMONG });
@@ -16,13 +16,11 @@ export function SweepLink({ id }) {
   </a>`;
 }
 
-// A sweep as one line: what it asks, how far it is, its best so far.
-
 export function SweepLine({ sweep }) {
   const { progress, best, metric } = sweep;
   const ended = (progress.finished ?? 0) + (progress.failed ?? 0) + (progress.stopped ?? 0) + (progress.lost ?? 0);
   return html`<li class="run-line sweep-line">
-    <${StatusWord} status=${sweep.status} reason=${sweep.status_reason} />
+    <${StatusLabel} status=${sweep.status} reason=${sweep.status_reason} />
     <a href=${sweepAddress(sweep.id)} title=${sweep.goal || sweep.name}>
       ${sweep.name}
     </a>

@@ -1,10 +1,10 @@
-// Who did something, in words; an agent with a link to where it was at work.
+// The actor of an event; an agent links to its conversation or loop.
 
 import { chatAddress, wildAddress } from "../data/router.js";
 import { html } from "../view.js";
 import { RunLink } from "./run_link.js";
 
-const WORKPLACES = {
+const LINKS = {
   chat: (id) =>
     html`agent in${" "}
     <a href=${chatAddress(id)} title=${id}>
@@ -18,11 +18,9 @@ const WORKPLACES = {
   run: (id) => html`run <${RunLink} id=${id} />`,
 };
 
-// `actor` as the server writes it: `person`, `agent:chat-…`, `agent:laptop`.
-export function Who({ actor }) {
+// `actor` is the server's string: `person`, `agent:chat-…`, `agent:laptop`.
+export function Actor({ actor }) {
   const [scope, name = ""] = actor.split(/:(.*)/s);
   const kind = name.split("-")[0];
-  return Object.hasOwn(WORKPLACES, kind) && name !== kind
-    ? WORKPLACES[kind](name)
-    : [scope, name].filter(Boolean).join(" ");
+  return Object.hasOwn(LINKS, kind) && name !== kind ? LINKS[kind](name) : [scope, name].filter(Boolean).join(" ");
 }

@@ -1,18 +1,18 @@
-// Notices of the browser itself, for whoever asked for them: what broke, and what waits for an answer, while this window
-// is not looked at. Of several tabs the one that reads the stream speaks.
+// Browser notifications about failures, alerts and approvals while this window is hidden. Only the tab that reads the
+// stream shows them.
 
 import { chatAddress, runAddress } from "./router.js";
 import { forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { knownRun, loadRun, onEvent } from "./store.js";
-import { leads } from "./stream.js";
-import { unturned } from "../format.js";
+import { isLeader } from "./stream.js";
+import { withoutBidi } from "../format.js";
 import { signal } from "../view.js";
 
 const GATHER_MS = 1000;
-const gathered = new Map(); // run, or what else it is about → events that were not told yet
+const gathered = new Map(); // run id, or event number → events that are not shown yet
 const isPossible = "Notification" in window;
 const asked = signal(recall("notices", false));
-export const noticesAre = signal(stateNow()); // on | off | refused | impossible
+export const notificationState = signal(stateNow()); // on | off | refused | impossible
 
 function stateNow() {
   if (!isPossible) return "impossible";
@@ -20,28 +20,28 @@ function stateNow() {
   return asked.value && Notification.permission === "granted" ? "on" : "off";
 }
 
-export async function setNotices(on) {
+export async function setNotifications(on) {
   if (on && isPossible) await Notification.requestPermission();
   asked.value = on;
   remember("notices", on);
-  noticesAre.value = stateNow();
+  notificationState.value = stateNow();
 }
 
-// Turned on or off in one tab, they are so in all: the tab that speaks may be another one.
+// A change in one tab applies to all tabs.
 addEventListener("storage", ({ key }) => {
   if (key !== keyOf("notices")) return;
   forgetCopy("notices");
   asked.value = recall("notices", false);
-  noticesAre.value = stateNow();
+  notificationState.value = stateNow();
 });
 
-export function startNotices() {
+export function startNotifications() {
   onEvent((event) => {
-    if (noticesAre.value === "on" && document.hidden && leads.value && textOf(event)) gather(event);
+    if (notificationState.value === "on" && document.hidden && isLeader.value && textOf(event)) gather(event);
   });
 }
 
-// A run that breaks raises an alert or two on its way: that is one piece of news.
+// Group the events of one run: a failing run often raises alerts as well.
 function gather(event) {
   const about = event.run_id ?? event.seq;
   if (gathered.has(about)) return gathered.get(about).push(event);
@@ -71,8 +71,8 @@ async function nameOf(runId) {
 }
 
 function show(title, text, { run_id: runId, seq, data }) {
-  const notice = new Notification(unturned(title), {
-    body: unturned(text),
+  const notice = new Notification(withoutBidi(title), {
+    body: withoutBidi(text),
     tag: String(seq),
     icon: "assets/favicon.svg",
   });

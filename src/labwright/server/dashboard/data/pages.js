@@ -1,6 +1,6 @@
-// Where one can go: the bar, the palette, the `g` keys and the help page all read this list.
+// All pages: used by the navigation, the palette, the `g` keys and the help page.
 
-export const PLACES = [
+export const PAGES = [
   { page: "home", label: "Home", icon: "house", href: "#/", key: "h" },
   { page: "runs", label: "Runs", icon: "list", href: "#/runs", key: "r" },
   { page: "sweeps", label: "Sweeps", icon: "layers", href: "#/sweeps", key: "s" },
@@ -16,4 +16,4 @@ export const PLACES = [
   { page: "help", label: "Help", icon: "book-open", href: "#/help", key: "?" },
 ];
 
-export const ON_A_PHONE = new Set(["home", "runs", "sweeps", "chat", "alerts"]); // the rest is behind "More"
+export const PHONE_PAGES = new Set(["home", "runs", "sweeps", "chat", "alerts"]); // the others are behind "More"
