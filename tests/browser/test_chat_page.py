@@ -43,7 +43,7 @@ def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, s
     call = page.locator(".fold").first
     expect(call).not_to_have_attribute("open", "")
     call.locator("summary").click()
-    expect(call.get_by_role("region", name="What get_metrics answered")).to_contain_text("train/loss")
+    expect(call.get_by_role("region", name="Result of get_metrics")).to_contain_text("train/loss")
     answer.get_by_role("link", name=re.compile("^E[0-9]+$")).first.click()
     expect(page.get_by_role("heading", level=1)).to_have_text("resnet18 breaks")
     expect(page.locator(".chart-big")).to_be_in_viewport()
@@ -53,7 +53,7 @@ def test_enter_after_a_whole_id_sends_though_completions_are_shown(visitor: Visi
     page = visitor.sign_in("#/chat")
     field = page.get_by_role("textbox", name="Message")
     field.fill(f"metrics of @{sample.failed}")
-    expect(page.get_by_role("listbox", name="What is meant")).to_be_visible()
+    expect(page.get_by_role("listbox", name="Mentions")).to_be_visible()
     field.press("Enter")
     expect(page.locator(".answer").last).to_contain_text("train/loss")
 
@@ -71,8 +71,8 @@ def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Vis
     expect(field).to_have_value(f"show @{sample.failed} ")
     page.keyboard.press("Enter")
     expect(page.locator(".answer")).to_contain_text(sample.failed)
-    page.get_by_role("button", name="Attach").click()
-    expect(page.get_by_role("option", name="the newest run")).to_be_visible()
+    page.get_by_role("button", name="Mention").click()
+    expect(page.get_by_role("option", name="newest run")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("option")).to_have_count(0)
 
@@ -135,7 +135,7 @@ def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: Li
     said(page, "stop not-yours")
     asked = page.get_by_role("group", name="Approval")
     expect(asked).to_contain_text("stop_run")
-    expect(page.get_by_role("link", name=re.compile("stop not-yours.*asks you"))).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("stop not-yours.*needs approval"))).to_be_visible()
     assert lab.run(run["id"])["status"] == "ready"
     asked.get_by_label("Reason").fill("not needed")
     asked.get_by_role("button", name="Approve").click()
@@ -174,7 +174,7 @@ def test_a_conversation_that_is_deleted_elsewhere_says_so(visitor: Visitor, lab:
     lab.call("DELETE", f"/sessions/{session}")
     expect(page.get_by_role("heading", name="This conversation was deleted")).to_be_visible()
     assert "half a thought" not in page.evaluate("JSON.stringify(sessionStorage)")  # nobody could send it any more
-    page.get_by_role("link", name="Begin another one").click()
+    page.get_by_role("link", name="Start a new conversation").click()
     expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
 
 
@@ -183,7 +183,7 @@ def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer
     run = lab.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow-one")
     page = visitor.sign_in("#/chat")
     said(page, "tell me when slow-one is done")
-    expect(page.locator(".notice-line")).to_contain_text("It waits for slow-one")
+    expect(page.locator(".notice-line")).to_contain_text("Waiting for slow-one")
     expect(page.get_by_role("button", name="Stop waiting")).to_be_visible()
     gate.touch()
     expect(page.locator(".answer").last).to_contain_text(f"{run['id']} finished")
@@ -195,11 +195,11 @@ def test_a_viewer_reads_along_and_cannot_speak(visitor: Visitor, lab: LiveServer
     page.get_by_role("navigation").wait_for()
     visitor.open(f"#/chat/{sample.conversation}")
     expect(page.get_by_role("log")).to_contain_text("Only a person can answer this.")
-    expect(page.get_by_text("Only a person speaks here.")).to_be_visible()
+    expect(page.get_by_text("Only a person can write here.")).to_be_visible()
     for address, heading in (("#/memory", "Memory"), ("#/wild", "Wild"), ("#/settings", "Settings")):
         visitor.open(address)
         expect(page.get_by_role("heading", name=heading, level=1)).to_be_visible()
-        expect(page.locator("main").get_by_role("button", name=re.compile("Save|Remember|Start|Delete"))).to_have_count(
+        expect(page.locator("main").get_by_role("button", name=re.compile("Save|Add note|Start|Delete"))).to_have_count(
             0
         )
 
@@ -314,7 +314,7 @@ def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_vi
     expect(answer).to_have_text("Once upon")
     page.evaluate("window.here = true")
     talker.kill()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     talker.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)
     expect(page.get_by_text("cut off by a restart")).to_be_visible()

@@ -23,7 +23,7 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     page.locator(".chart .u-over").first.hover()
     expect(page.locator(".reading").first).to_contain_text("mean of 2: lr=0.03 width=64")
     with page.expect_download() as saved:
-        page.get_by_role("button", name="Download a picture of train/loss").click()
+        page.get_by_role("button", name="Download image of train/loss").click()
     width, height = struct.unpack(">II", Path(saved.value.path()).read_bytes()[16:24])
     assert (width, height) == (960, 440 + 16 + 5 * 20), "with its name and what each of the four curves is"
     page.get_by_role("button", name="Larger").first.click()
@@ -38,15 +38,15 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     page.get_by_role("tab", name="Table").click()
     width = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="width", exact=True))
     expect(width).to_have_class("differs")
-    page.get_by_label("Only what differs").check()
+    page.get_by_label("Only differences").check()
     page.get_by_role("tab", name="Scatter").click()
-    page.get_by_label("Across", exact=True).select_option("width")
-    page.get_by_label("Up", exact=True).select_option("train/loss")
+    page.get_by_label("X axis", exact=True).select_option("width")
+    page.get_by_label("Y axis", exact=True).select_option("train/loss")
     expect(page.locator("circle.dot")).to_have_count(8)
-    page.get_by_label("Log across").check()
+    page.get_by_label("Log x").check()
     expect(page.locator("circle.dot")).to_have_count(8)
 
-    page.get_by_role("button", name="Leave out").first.click()
+    page.get_by_role("button", name="Remove").first.click()
     expect(page.get_by_role("heading", name="Compare 7 runs")).to_be_visible()
 
 
@@ -56,7 +56,7 @@ def test_a_scatter_begins_with_a_parameter_that_differs(visitor: Visitor, lab: L
         lab.wait_for_end(run)
         log_points(lab, run, "loss", [2, 1])
     page = visitor.sign_in(f"#/compare?runs={','.join(runs)}&tab=scatter")
-    expect(page.get_by_label("Across", exact=True)).to_have_value("p:lr")
+    expect(page.get_by_label("X axis", exact=True)).to_have_value("p:lr")
     expect(page.locator(".axis-name")).to_have_text(["lr", "loss"])
 
 
@@ -76,7 +76,7 @@ def test_two_commands_with_the_same_parameters_are_two_curves(visitor: Visitor, 
 def test_an_empty_comparison_says_how_to_fill_it(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/compare")
     expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
-    page.get_by_role("button", name="Compare the last 5 that finished").click()
+    page.get_by_role("button", name="Compare the last 5 finished runs").click()
     expect(page.get_by_role("heading", name="Compare 5 runs")).to_be_visible()
 
 
@@ -104,4 +104,4 @@ def test_a_comparison_of_runs_that_are_gone_says_so(visitor: Visitor, lab: LiveS
     assert lab.call("DELETE", f"/runs/{run}").status == 204
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in(f"#/compare?runs={run}")
-    expect(page.get_by_role("heading", name="None of these runs is there any more")).to_be_visible()
+    expect(page.get_by_role("heading", name="These runs no longer exist")).to_be_visible()

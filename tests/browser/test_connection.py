@@ -40,7 +40,7 @@ def test_the_page_outlives_its_server(
     expect(page.get_by_role("log")).to_contain_text("before")
 
     server.kill()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     visitor.picture("server-gone")
     gate.touch()  # the run goes on, and ends, without a server
     visitor.open("#/runs")
@@ -79,17 +79,17 @@ def test_what_is_asked_for_while_the_server_is_gone_comes_when_it_is_back(
     server.kill()
     wanted = ("#/runs", f"#/runs/{other['id']}", f"#/compare?runs={going['id']},{other['id']}")
     for one, hash_ in zip(others, wanted, strict=True):
-        expect(one.get_by_role("alert")).to_contain_text("The server does not answer")
+        expect(one.get_by_role("alert")).to_contain_text("The server does not respond")
         one.evaluate("(hash) => { location.hash = hash }", hash_)
         expect(one.get_by_role("heading", name="Help")).to_have_count(0)
-    expect(page.get_by_role("button", name="Connect again")).to_be_visible()
+    expect(page.get_by_role("button", name="Reconnect")).to_be_visible()
 
     server.start()
     runs, run, compare = others
     expect(runs.get_by_role("link", name="going", exact=True)).to_be_visible(timeout=60_000)
     expect(run.get_by_role("heading", name="other", exact=True)).to_be_visible()
     expect(compare.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
-    expect(page.get_by_role("button", name="Connect again")).to_have_count(0)
+    expect(page.get_by_role("button", name="Reconnect")).to_have_count(0)
     expect(screen).to_contain_text("still here")
     server.post(f"/runs/{going['id']}/stop")
 
@@ -105,9 +105,9 @@ def test_a_comparison_opened_while_the_server_is_gone_says_so_and_comes_when_it_
     expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
     visitor.open("#/help")
     server.kill()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     visitor.open(f"#/compare?runs={','.join(runs)}")
-    expect(page.get_by_role("heading", name="The server does not answer.")).to_be_visible()
+    expect(page.get_by_role("heading", name="The server does not respond.")).to_be_visible()
     visitor.picture("compare-server-gone")
     server.start()
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible(timeout=60_000)
@@ -124,7 +124,7 @@ def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
     page = visitor.sign_in("#/runs")
     expect(page.get_by_role("link", name="another", exact=True)).to_be_visible()
     server.kill()
-    expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+    expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     page.get_by_label("Filter runs").fill("one")
     server.start()
     expect(page.get_by_role("link", name="another", exact=True)).to_have_count(0, timeout=60_000)
@@ -145,7 +145,7 @@ def test_a_server_that_is_only_silent_is_told_of_too(
     server.process.send_signal(signal.SIGSTOP)
     try:
         page.clock.fast_forward(41_000)
-        expect(page.get_by_role("alert")).to_contain_text("The server does not answer")
+        expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     finally:
         server.process.send_signal(signal.SIGCONT)
     expect(page.get_by_role("alert")).to_have_count(0)

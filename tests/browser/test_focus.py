@@ -17,7 +17,7 @@ def press(button: Locator) -> None:
 def test_after_a_verb_the_focus_is_on_what_was_around_its_button(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 600", name="to be stopped")
     page = visitor.sign_in(f"#/runs/{run['id']}")
-    verbs = page.get_by_role("group", name="What to do with this run")
+    verbs = page.get_by_role("group", name="Run actions")
     press(verbs.get_by_role("button", name="Stop run"))
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -55,7 +55,7 @@ def test_a_field_that_was_left_with_escape_stays_left(visitor: Visitor, lab: Liv
 
 def test_a_button_that_stays_locked_leaves_the_focus_beside_it(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/settings")
-    form = page.get_by_role("form", name="Models and their limits")
+    form = page.get_by_role("form", name="Model settings")
     form.get_by_label("model_retries").fill("3")
     press(form.get_by_role("button", name="Save changes"))
     expect(form.get_by_role("button", name="Save changes")).to_be_disabled()

@@ -16,8 +16,8 @@ from tests.support.live_server import LiveServer
 def test_home_tells_what_runs_what_broke_and_what_asks(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/")
     expect(page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up")).to_be_visible()
-    expect(page.get_by_label("Broken last").get_by_role("link", name="resnet18 breaks")).to_be_visible()
-    expect(page.get_by_label("Needs you")).to_contain_text("critical")
+    expect(page.get_by_label("Recent failures").get_by_role("link", name="resnet18 breaks")).to_be_visible()
+    expect(page.get_by_label("Needs attention")).to_contain_text("critical")
     expect(page.get_by_label("Machine")).to_contain_text("no GPU")
     expect(page.get_by_label("Plans").get_by_role("link", name="Does width help?")).to_be_visible()
     page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up").click()
@@ -107,6 +107,6 @@ def test_the_palette_finds_a_run_a_sweep_a_plan_and_a_page(visitor: Visitor, sam
         expect(page.get_by_role("heading", level=1)).to_have_text(heading)
     page.keyboard.press("Control+k")
     page.keyboard.type("nothing has this name")
-    expect(page.get_by_text("Nothing has these letters")).to_be_visible()
+    expect(page.get_by_text("No matches")).to_be_visible()
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)

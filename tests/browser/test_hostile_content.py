@@ -76,7 +76,7 @@ def test_nor_in_the_terminal_or_in_a_picture_of_a_chart(visitor: Visitor, lab: L
     page.evaluate(NOTE_WHAT_IS_DRAWN)
     page.get_by_label("Chart of loss").get_by_role("button", name="Download").click()
     with page.expect_download():
-        page.get_by_role("button", name="Picture").click()
+        page.get_by_role("button", name="Image (PNG)").click()
     assert f"photo\ufffdgnp.exe ({run['id']})" in page.evaluate("drawn")
     lab.post(f"/runs/{run['id']}/stop")
 

@@ -32,9 +32,9 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(page.get_by_role("tab", name="Review")).to_be_visible()
     approve = page.get_by_role("button", name="Approve this plan")
     expect(approve).to_be_visible(timeout=SLOW)
-    expect(page.get_by_label("Validation", exact=True)).to_contain_text("Every check passed")
+    expect(page.get_by_label("Validation", exact=True)).to_contain_text("All checks passed")
     expect(page.locator(".light-on")).to_have_text(re.compile("validated"))
-    expect(page.get_by_label("Rehearsal", exact=True)).to_contain_text("at a time")
+    expect(page.get_by_label("Rehearsal", exact=True)).to_contain_text("in parallel")
     visitor.picture("plan-review")
 
     page.get_by_role("tab", name="Workflow").click()
@@ -55,7 +55,7 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(page.locator(".light-on")).to_have_count(3, timeout=SLOW)
     page.get_by_role("button", name="Execute plan").click()
     page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
-    its_runs = page.get_by_label("Its runs")
+    its_runs = page.get_by_label("Runs of this plan")
     expect(its_runs.get_by_role("link").filter(has_text="train")).to_be_visible(timeout=SLOW)
     expect(page.locator(".run-head .status").first).to_have_text("completed", timeout=2 * SLOW)
     (sweep,) = [one for one in planner.get("/sweeps") if one["plan_id"] == plan["id"]]
@@ -71,7 +71,7 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
 
     (planner.project / "written_later.py").write_text("CHANGED = True\n")
     page.reload()
-    expect(page.locator(".light-stale")).to_have_text(["validated, then changed", "approved, then changed"])
+    expect(page.locator(".light-stale")).to_have_text(["validated (outdated)", "approved (outdated)"])
     expect(page.locator(".light-on")).to_have_count(0)
 
 
@@ -85,8 +85,8 @@ def test_a_question_is_answered_and_a_change_asked_for(
     asked = page.get_by_label("Questions")
     expect(asked).to_be_visible(timeout=SLOW)
     visitor.open("#/")
-    needs = page.get_by_label("Needs you")
-    expect(page.locator(".tally")).to_contain_text("1 question for you")
+    needs = page.get_by_label("Needs attention")
+    expect(page.locator(".tally")).to_contain_text("1 item needs attention")
     needs.get_by_role("link", name="Answer").click()
     asked.get_by_role("textbox").first.fill("degree 1 and 3, max_steps 20")
     page.reload()
@@ -94,7 +94,7 @@ def test_a_question_is_answered_and_a_change_asked_for(
     for field in asked.get_by_role("textbox").all()[1:]:
         field.fill("lowest test_mse")
     asked.get_by_role("button", name="Answer").click()
-    expect(page.get_by_role("button", name="Reject or ask for a change")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("button", name="Reject or request changes")).to_be_visible(timeout=SLOW)
     visitor.open("#/")
     needs.get_by_role("link", name="Review plan").click()
     changes = page.get_by_label("Changes", exact=True)
@@ -107,10 +107,10 @@ def test_a_question_is_answered_and_a_change_asked_for(
     expect(changes.locator(".hl-addition").filter(has_text=hostile)).to_be_visible()
     assert serious_faults(page) == []
     visitor.picture("plan-changes")
-    page.get_by_role("button", name="Reject or ask for a change").click()
-    page.get_by_label("What should be different?").fill("The baseline is missing.")
+    page.get_by_role("button", name="Reject or request changes").click()
+    page.get_by_label("Requested change").fill("The baseline is missing.")
     page.get_by_role("button", name="Reject plan").click()
-    expect(page.locator(".toasts")).to_contain_text("Rejected")
+    expect(page.locator(".toasts")).to_contain_text("Plan rejected")
     visitor.open("#/")
     expect(page.get_by_label("Plans", exact=True)).to_contain_text("draft")
     expect(needs).to_have_count(0)
@@ -122,8 +122,8 @@ def test_an_approval_is_taken_back_and_what_validation_finds_stands_at_the_decis
     plan_id = approved(planner, compiled(planner)["id"])["id"]
     page = make_visitor(planner).sign_in(f"#/plans/{plan_id}")
     expect(page.get_by_role("button", name="Approve this plan")).to_have_count(0)
-    page.get_by_role("button", name="Reject or ask for a change").click()
-    page.get_by_label("What should be different?").fill("too few degrees")
+    page.get_by_role("button", name="Reject or request changes").click()
+    page.get_by_label("Requested change").fill("too few degrees")
     page.get_by_role("button", name="Reject plan").click()
     expect(page.get_by_text("Rejected: too few degrees")).to_be_visible()
     expect(page.locator(".light-on")).to_have_text(re.compile("validated"))
@@ -150,7 +150,7 @@ def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor:
     page = make_visitor(planner).sign_in("#/plans")
     page.get_by_label("Goal").fill(QUICK)
     page.get_by_role("button", name="Make a plan").click()
-    waiting = page.get_by_label("Its runs").get_by_role("listitem").first
+    waiting = page.get_by_label("Runs of this plan").get_by_role("listitem").first
     expect(waiting).to_contain_text("rehearsal", timeout=SLOW)
     expect(waiting.locator(".run-line-why")).to_contain_text("in use")
     planner.call("POST", f"/runs/{in_front}/stop")
@@ -171,14 +171,14 @@ def test_a_stopped_plan_is_executed_again_and_a_completed_one_only_for_failed_ru
     visitor = make_visitor(planner)
     page = visitor.sign_in(f"#/plans/{plan_id}")
     page.get_by_role("button", name="Execute again").click()
-    expect(page.get_by_role("dialog")).to_contain_text("What finished stays")
+    expect(page.get_by_role("dialog")).to_contain_text("Finished runs are kept")
     page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
     status = page.locator(".run-head .status").first
     expect(status).to_have_text("executing")
     planner.call("POST", f"/runs/{in_front}/stop")
     expect(status).to_have_text("completed", timeout=2 * SLOW)
     page.locator("main").get_by_role("button", name="More").click()
-    page.get_by_role("button", name="Run failed ones again…").click()
+    page.get_by_role("button", name="Retry failed runs…").click()
     visitor.allow(FAILED_REQUEST)
     page.get_by_role("dialog").get_by_role("button", name="Execute plan").click()
     expect(page.locator(".toasts")).to_contain_text("none of its runs failed")

@@ -25,7 +25,7 @@ def test_faults_of_form_show_while_typing_and_versions_can_be_compared(visitor: 
     page = visitor.sign_in(f"#/plans/{plan['id']}")
     page.get_by_role("button", name="Edit document").click()
     field = page.get_by_role("textbox", name="Document")
-    expect(page.get_by_label("What is wrong with the form")).to_be_visible()
+    expect(page.get_by_label("Format errors")).to_be_visible()
     before = page.locator(".faults li").count()
     field.fill(f"{PLAN}\n### Approach\n1. **Try** — both widths\n")
     expect(page.locator(".faults li")).not_to_have_count(before)
@@ -73,7 +73,7 @@ def test_what_was_written_comes_back_after_it_was_cancelled(visitor: Visitor, la
     page.get_by_role("button", name="Edit document").click()
     page.get_by_role("textbox", name="Document").fill("an hour of work")
     page.get_by_role("button", name="Cancel").click()
-    page.locator(".toast", has_text="What you wrote is gone").get_by_role("button", name="Undo").click()
+    page.locator(".toast", has_text="Draft discarded").get_by_role("button", name="Undo").click()
     expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
 
 
@@ -101,7 +101,7 @@ def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor
     assert page.evaluate(UNLOADS), "nothing was written yet"
     page.get_by_role("textbox", name="Document").fill(f"{PLAN}\nmine\n")
     lab.call("PATCH", f"/plans/{plan['id']}", {"raw_markdown": f"{PLAN}\ntheirs\n", "version": 1})
-    expect(page.get_by_text("Version 2 was saved while you wrote.")).to_be_visible()
+    expect(page.get_by_text("Version 2 was saved while you were editing.")).to_be_visible()
     page.get_by_role("tab", name="Versions").click()
     expect(page.locator(".diff .hl-addition", has_text="theirs")).to_be_visible()
     assert not page.evaluate(UNLOADS), "what was written is lost unasked"
@@ -133,7 +133,7 @@ def test_who_has_approved_is_not_asked_to_while_the_last_check_runs(visitor: Vis
     nodes = {"HumanReview": "finished", "FinalHandoffCheck": "started"}
     being_planned(visitor, lab, plan["id"], nodes, validated=True, approved=True)
     page = visitor.sign_in(f"#/plans/{plan['id']}")
-    expect(page.get_by_text("Final Handoff Check is under way. It is approved")).to_be_visible()
+    expect(page.get_by_text("Current step: Final Handoff Check. The plan is approved")).to_be_visible()
     expect(page.get_by_text("before you approve it")).to_have_count(0)
 
 

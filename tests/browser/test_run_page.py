@@ -70,7 +70,7 @@ def test_an_output_that_gc_removed_is_told_as_removed(visitor: Visitor, lab: Liv
     (folder / "output.removed").touch()
     (folder / "output.log").unlink()
     page = visitor.sign_in(f"#/runs/{run['id']}")
-    expect(page.get_by_role("log")).to_contain_text("removed by labwright gc")
+    expect(page.get_by_role("log")).to_contain_text("labwright gc removed")
 
 
 def test_stop_asks_first_and_then_stops(visitor: Visitor, lab: LiveServer) -> None:
@@ -158,7 +158,7 @@ def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visit
     page.get_by_label("Search output").press("Enter")  # none of it is loaded: in all of it
     expect(log_lines(page)).to_have_text(["line 7 ü"])
     page.get_by_label("Search output").fill("line ")
-    page.get_by_role("button", name="Search all of it").click()
+    page.get_by_role("button", name="Search everything").click()
     expect(page.locator(".log-count")).to_have_text("the newest 500 lines")
     page.get_by_role("button", name="End").click()
     expect(log_lines(page).last).to_have_text("after 39999")
@@ -191,7 +191,7 @@ def test_an_output_without_an_error_says_so(visitor: Visitor, lab: LiveServer) -
     page = visitor.sign_in(f"#/runs/{run['id']}")
     expect(log_lines(page)).to_have_text(["fine"])
     page.get_by_role("button", name="First error").click()
-    expect(page.get_by_role("status")).to_contain_text("No error was found in this output.")
+    expect(page.get_by_role("status")).to_contain_text("No error found in this output.")
 
 
 def test_words_typed_while_the_first_error_is_looked_for_are_searched(visitor: Visitor, lab: LiveServer) -> None:
@@ -227,7 +227,7 @@ def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab
     expect(page.get_by_text("3 NaN or infinite")).to_be_visible()
     expect(page.get_by_role("figure", name="Chart of huge").get_by_text("2 too large to draw")).to_be_visible()
     page.get_by_role("button", name="epoch").click()
-    expect(page.get_by_text("No epochs: log a metric called epoch").first).to_be_visible()
+    expect(page.get_by_text("No epochs. Log a metric named epoch.").first).to_be_visible()
     log_points(lab, run["id"], "epoch", [0.5], first=1)
     page.reload()
     chart = page.get_by_role("figure", name="Chart of tiny")
@@ -240,10 +240,10 @@ def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
     visitor.allow("404")
     page = visitor.sign_in("#/runs/run-zzzzzzzzzz")
     expect(page.get_by_role("heading", name=re.compile("There is no run"))).to_be_visible()
-    expect(page.locator("main")).to_contain_text("It was deleted, or it belongs to another project.")
+    expect(page.locator("main")).to_contain_text("It was deleted or belongs to another project.")
     expect(page.locator("main").get_by_role("link", name="Runs")).to_have_attribute("href", "#/runs")
     visitor.open("#/nowhere")
-    expect(page.get_by_role("heading", name="There is no such page")).to_be_visible()
+    expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
 @pytest.mark.parametrize("box", [".chat-scroll", ".log-lines"])

@@ -18,7 +18,7 @@ def test_parameters_stand_beside_those_of_the_parent(visitor: Visitor, lab: Live
     child = lab.submit("true", name="child", params={"lr": 0.2, "depth": 3}, parent_run_id=parent["id"])
     page = visitor.sign_in(f"#/runs/{child['id']}?tab=details")
     expect(page.locator(".facts").get_by_role("link", name="parent", exact=True)).to_be_visible()
-    page.get_by_label("Compare parameters with").select_option("Beside its parent")
+    page.get_by_label("Compare parameters with").select_option("Compare with parent")
     expect(page.locator("tr.differs")).to_have_count(1)
     expect(page.locator("tr.differs")).to_have_text("lr0.20.1")
 
@@ -86,7 +86,7 @@ def test_what_is_called_a_picture_and_is_none_is_a_file(visitor: Visitor, lab: L
     inside = "(tile) => tile.clientWidth - 2 * parseFloat(getComputedStyle(tile).paddingLeft)"
     assert icon.evaluate("(icon) => icon.clientWidth") == tile.evaluate(inside), "not as wide as its tile"
     tile.click()
-    expect(page.get_by_role("dialog")).to_contain_text("cannot be shown as a picture")
+    expect(page.get_by_role("dialog")).to_contain_text("cannot be shown as an image")
     expect(page.get_by_role("dialog").get_by_role("img")).to_have_count(0)
 
 
@@ -105,7 +105,7 @@ def test_of_a_large_file_only_the_beginning_is_fetched_to_show_it(visitor: Visit
     with page.expect_response(re.compile("/artifacts/weights")) as fetched:
         page.get_by_role("button", name="weights").click()
     assert int(fetched.value.headers["content-length"]) < 400_000
-    expect(page.get_by_role("dialog")).to_contain_text("2.0 MB · its first 300 kB")
+    expect(page.get_by_role("dialog")).to_contain_text("2.0 MB · first 300 kB")
     with page.expect_download() as saved:
         page.get_by_role("dialog").get_by_role("button", name="Download").click()
     assert Path(saved.value.path()).stat().st_size == 2_000_000
@@ -176,8 +176,8 @@ def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample:
     assert Path(saved.value.path()).read_text().startswith("key,step,time,value")
     page.get_by_role("button", name="Download train/loss").click()
     with page.expect_download() as drawn:
-        page.get_by_role("button", name="Picture (PNG)").click()
-    expect(page.get_by_role("button", name="Picture (PNG)")).to_have_count(0)
+        page.get_by_role("button", name="Image (PNG)").click()
+    expect(page.get_by_role("button", name="Image (PNG)")).to_have_count(0)
     picture = Path(drawn.value.path()).read_bytes()
     assert picture.startswith(b"\x89PNG")
     width, height = struct.unpack(">II", picture[16:24])

@@ -42,7 +42,7 @@ def test_a_run_appears_and_finishes_without_a_reload(visitor: Visitor, lab: Live
 def test_no_run_is_missing_when_many_come_while_many_are_fetched(visitor: Visitor, lab: LiveServer) -> None:
     """A sweep makes its runs at once; those of the second push the first ones down the list that is being asked for."""
     page = visitor.sign_in("#/runs?q=burst")
-    expect(page.get_by_text("No run matches")).to_be_visible()
+    expect(page.get_by_text("No matching runs")).to_be_visible()
     made: list[str] = []
 
     def make_more(route: Route) -> None:

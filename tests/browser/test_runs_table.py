@@ -43,7 +43,7 @@ def test_another_order_or_filter_is_read_from_its_first_row(visitor: Visitor, sa
     visitor.page.set_viewport_size({"width": 1280, "height": 260})
     page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
     expect(page.locator(".row .cell-name a").first).to_be_visible()
-    table = page.get_by_role("region", name="Table of runs")
+    table = page.get_by_role("region", name="Runs table")
     for choose in (
         lambda: page.get_by_role("button", name="Name", exact=True).click(),
         lambda: page.get_by_label("Filter runs").fill("seed"),
@@ -125,7 +125,7 @@ def test_a_saved_view_is_there_in_another_browser(
     here, elsewhere = make_visitor(lab), make_visitor(lab)
     page = here.sign_in(f"#/runs?sweep={sample.sweep}&group=config&sort=m:train/loss")
     page.get_by_role("button", name="Views").click()
-    page.get_by_label("Name of this view").fill(name)
+    page.get_by_label("View name").fill(name)
     page.get_by_role("button", name="Save view").click()
     expect(page.get_by_role("button", name=name, exact=True)).to_be_visible()
     page = elsewhere.sign_in("#/runs")
@@ -133,7 +133,7 @@ def test_a_saved_view_is_there_in_another_browser(
     page.get_by_role("button", name=name, exact=True).click()
     expect(page.locator(".row-group")).to_have_count(4)
     page.get_by_role("button", name=name, exact=True).click()
-    page.get_by_role("button", name=f"Delete the view {name}").click()
+    page.get_by_role("button", name=f"Delete view {name}").click()
     expect(here.page.get_by_role("button", name="Views")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(here.page.get_by_role("button", name=name, exact=True)).to_be_visible()
@@ -145,7 +145,7 @@ def test_a_view_is_not_replaced_unasked(visitor: Visitor, lab: LiveServer) -> No
     page = visitor.sign_in("#/runs?q=other")
     for answer, query in (("Cancel", "q=kept"), ("Replace view", "q=other")):
         page.get_by_role("button", name="Views").click()
-        page.get_by_label("Name of this view").fill("the table of the paper")
+        page.get_by_label("View name").fill("the table of the paper")
         page.get_by_role("button", name="Save view").click()
         page.get_by_role("dialog").get_by_role("button", name=answer).click()
         expect(page.get_by_role("button", name="the table of the paper")).to_have_count(int(query == "q=other"))

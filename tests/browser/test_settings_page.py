@@ -50,14 +50,14 @@ def test_a_model_and_its_key_are_set(lab: LiveServer, page: Page, tmp_path: Path
     assert file.read_text() == FILE
     page.get_by_label("model", exact=True).fill("anthropic:claude-sonnet-5-5")
     page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("status")).to_contain_text("Saved, and in effect.")
+    expect(page.get_by_role("status")).to_contain_text("Saved and applied.")
     row = page.get_by_label("Models in use").get_by_role("row").filter(has_text="default")
     expect(row).to_contain_text("There is no key for anthropic")
 
     page.get_by_label("Key of anthropic").fill(KEY)
     page.get_by_label("Key of anthropic").press("Enter")
     expect(row).to_contain_text("from /")
-    expect(page.locator(".toasts")).to_contain_text("The key of anthropic is kept.")
+    expect(page.locator(".toasts")).to_contain_text("Saved the key of anthropic.")
     expect(page.get_by_label("Key of anthropic")).to_have_value("")
     kept = tmp_path / "config" / "labwright" / "keys" / "anthropic"
     assert kept.read_text().strip() == KEY
@@ -82,7 +82,7 @@ def test_limits_are_set_beside_what_the_file_says_already(lab: LiveServer, page:
     page.get_by_label("keep_days").fill("45")
     page.get_by_label("grace_seconds").fill("3")
     page.get_by_role("button", name="Save changes").click()
-    expect(page.get_by_role("status")).to_contain_text("grace_seconds holds after the next start")
+    expect(page.get_by_role("status")).to_contain_text("grace_seconds takes effect after a restart")
     assert file.read_text().startswith("# ours\nkeep_days = 45  # a month\n")
     assert tomllib.loads(file.read_text())["slurm"] == {"partition": "gpu"}
     assert serious_faults(page) == []
@@ -94,7 +94,7 @@ def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None
     file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Notifications").click()
     with receiver() as hook:
-        added = page.get_by_role("form", name="Add a channel")
+        added = page.get_by_role("form", name="Add channel")
         added.get_by_label("Kind").select_option("webhook")
         added.get_by_label("Address").fill("hooks.slack.com/services")
         page.get_by_role("button", name="Add channel").click()
@@ -102,13 +102,13 @@ def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None
         added.get_by_label("Address").fill(hook.url("secret-path"))
         page.get_by_role("button", name="Add channel").click()
         expect(page.get_by_label("Channels").get_by_role("row").filter(has_text="webhook")).to_be_visible()
-        page.get_by_role("button", name="Send a test").click()
+        page.get_by_role("button", name="Send test").click()
         expect(page.get_by_label("Deliveries")).to_contain_text("A test from Labwright")
         wait_until(lambda: hook.got, "the test to arrive")
     assert serious_faults(page) == []
     page.get_by_role("button", name="Remove webhook").click()
     page.get_by_role("dialog").get_by_role("button", name="Remove channel").click()
-    expect(page.get_by_text("No channel is set up")).to_be_visible()
+    expect(page.get_by_text("No channels")).to_be_visible()
     assert "notify" not in tomllib.loads(file.read_text())
     assert "secret-path" not in shown_anywhere(lab, page) + file.read_text()
 
@@ -118,7 +118,7 @@ def test_what_is_typed_outlives_a_reload_but_for_secrets(page: Page) -> None:
     page.get_by_role("tab", name="Limits").click()
     page.get_by_label("keep_days").fill("45")
     page.get_by_role("tab", name="Notifications").click()
-    added = page.get_by_role("form", name="Add a channel")
+    added = page.get_by_role("form", name="Add channel")
     added.get_by_label("Kind").select_option("webhook")
     added.get_by_label("Name").fill("the team")
     added.get_by_label("Address").fill("https://hooks.example/secret-path")

@@ -21,7 +21,7 @@ def test_tabs_share_one_stream_and_pass_it_on(visitor: Visitor, lab: LiveServer)
     others = [context.new_page() for _ in range(2)]
     for page in others:
         page.goto(f"{lab.url}/#/runs?q=shared-")
-        expect(page.get_by_role("heading", name="No run matches")).to_be_visible()
+        expect(page.get_by_role("heading", name="No matching runs")).to_be_visible()
     lab.submit("true", name="shared-one")
     for page in (first, *others):
         expect(page.get_by_role("row").filter(has_text="shared-one")).to_contain_text("finished")
@@ -36,11 +36,11 @@ def test_tabs_share_one_stream_and_pass_it_on(visitor: Visitor, lab: LiveServer)
 
 def test_a_tab_that_hangs_is_replaced_by_one_that_is_seen(visitor: Visitor, lab: LiveServer) -> None:
     first = visitor.sign_in("#/runs?q=unheard")
-    expect(first.get_by_role("heading", name="No run matches")).to_be_visible()
+    expect(first.get_by_role("heading", name="No matching runs")).to_be_visible()
     second = first.context.new_page()
     second.clock.install()
     second.goto(f"{lab.url}/#/runs?q=unheard")
-    expect(second.get_by_role("heading", name="No run matches")).to_be_visible()
+    expect(second.get_by_role("heading", name="No matching runs")).to_be_visible()
     first.evaluate("BroadcastChannel.prototype.postMessage = () => {}")  # it tells nobody anything any more
     lab.submit("true", name="unheard")
     streams: list[str] = []

@@ -53,7 +53,7 @@ def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.page
     page.goto(f"{visitor.server.url}/#token=wrong")
-    expect(page.get_by_role("alert")).to_contain_text("not accepted")
+    expect(page.get_by_role("alert")).to_contain_text("is invalid or has expired")
     for wrong in ("still-wrong", "schlüssel ✂"):
         page.get_by_label("Token").fill(wrong)
         page.get_by_role("button", name="Sign in").click()
@@ -136,7 +136,7 @@ def test_a_token_that_is_no_longer_accepted_takes_no_words_along(visitor: Visito
     page = visitor.sign_in("#/")
     page.get_by_label("Goal").fill("half a thought")
     page.goto(f"{visitor.server.url}/#token=expired")
-    expect(page.get_by_role("alert")).to_contain_text("not accepted")
+    expect(page.get_by_role("alert")).to_contain_text("is invalid or has expired")
     page.get_by_label("Token").fill(visitor.server.token)
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_label("Goal")).to_have_value("half a thought")

@@ -42,10 +42,10 @@ def test_a_skill_is_made_seen_with_live_values_changed_and_deleted(
     preview = page.get_by_role("region", name="Preview")
     expect(preview).to_contain_text("The goal: {{goal}}")  # nobody knows it yet
     field.fill(f"{SKILL}{{{{")
-    expect(preview).to_contain_text("Below: as it was before that.")
+    expect(preview).to_contain_text("Preview of the last valid text:")
     expect(preview).to_contain_text("The goal: {{goal}}")
     field.fill(SKILL)
-    expect(preview).not_to_contain_text("Below")
+    expect(preview).not_to_contain_text("last valid")
     page.get_by_role("button", name="Save skill").click()
     expect(page.get_by_role("heading", name="house-rules", level=1)).to_be_visible()
     page.get_by_text("Variables: experiment_context, goal").click()
@@ -95,7 +95,7 @@ def test_notes_are_added_accepted_edited_deleted_and_brought_back(visitor: Visit
     waits = page.get_by_label("Proposed by agents").get_by_role("listitem").filter(has_text="proposed")
     expect(waits).to_contain_text(SCRIPT)
     waits.get_by_role("button", name="Accept").click()
-    told = page.get_by_label("Told to every conversation").get_by_role("listitem")
+    told = page.get_by_label("Used in every conversation").get_by_role("listitem")
     expect(told.filter(has_text=SCRIPT)).to_be_visible()
     assert lab.call("GET", "/memories?accepted=true").json[0]["id"] == proposed["id"]
     page.get_by_label("Note").fill("batch 256 fits")

@@ -16,12 +16,12 @@ from tests.support.live_server import LiveServer
 def test_a_sweep_shows_its_best_what_mattered_and_every_configuration(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/sweeps")
     page.get_by_role("link", name="learning rate and width").click()
-    expect(page.get_by_text("Is it more than luck?")).to_be_visible()
+    expect(page.get_by_role("heading", name="Significance")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(1)
     expect(page.get_by_text("It takes 10 configurations")).to_be_visible()
     expect(page.locator(".parallel-line")).to_have_count(4)
     expect(page.locator(".heat td")).to_have_count(4)
-    page.get_by_label("Across", exact=True).select_option("width")
+    page.get_by_label("X axis", exact=True).select_option("width")
     expect(page.locator(".heat td")).to_have_count(4)
     page.get_by_role("tab", name="Configurations").click()
     expect(page.get_by_role("row")).to_have_count(5)
@@ -52,8 +52,8 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     page.get_by_role("button", name="Extend…").click()
     extend = page.get_by_role("button", name="Extend sweep")
     expect(extend).to_be_disabled()  # by nothing
-    expect(page.get_by_label("Seeds in all")).to_have_count(0)  # it has none, and can be given none
-    values = page.get_by_label("More values of wait")
+    expect(page.get_by_label("Total seeds")).to_have_count(0)  # it has none, and can be given none
+    values = page.get_by_label("More values for wait")
     expect(values).to_have_attribute("placeholder", "beside 0, 300")
     values.fill("301")
     extend.click()
@@ -75,10 +75,10 @@ def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: Li
     }
     sweep = lab.post("/sweeps", asked)["id"]
     page = visitor.sign_in(f"#/sweeps/{sweep}")
-    expect(page.get_by_text("2 runs have finished, and none logged val_acc.")).to_be_visible()
-    expect(page.get_by_text("They logged")).to_contain_text("val_accuracy")
+    expect(page.get_by_text("2 runs finished, but none logged val_acc.")).to_be_visible()
+    expect(page.get_by_text("Logged metrics:")).to_contain_text("val_accuracy")
     expect(page.get_by_text("labwright.log")).to_contain_text('{"val_acc": value}')
-    expect(page.get_by_text("if it prints val_acc=0.5")).to_contain_text("key_value = true")
+    expect(page.get_by_text("If the script prints val_acc=0.5")).to_contain_text("key_value = true")
 
 
 def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: LiveServer) -> None:
@@ -90,8 +90,8 @@ def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: 
         "auto_start": True,
     }
     page = visitor.sign_in(f"#/sweeps/{lab.post('/sweeps', asked)['id']}")
-    expect(page.get_by_text("2 runs have finished, and none has a finite value of loss.")).to_be_visible()
-    expect(page.get_by_text("They logged")).to_have_count(0)
+    expect(page.get_by_text("2 runs finished, but none has a finite value of loss.")).to_be_visible()
+    expect(page.get_by_text("Logged metrics:")).to_have_count(0)
 
 
 def test_without_sweeps_the_page_shows_a_file_that_makes_one(
@@ -103,14 +103,14 @@ def test_without_sweeps_the_page_shows_a_file_that_makes_one(
     visitor.open("#/plans")
     expect(page.get_by_text("labwright plan save plan.md")).to_be_visible()
     visitor.open("#/cluster")
-    expect(page.get_by_text("Nothing waits.")).to_be_visible()
+    expect(page.get_by_text("The queue is empty.")).to_be_visible()
 
 
 def test_what_is_wrong_in_a_dialog_is_said_in_front_of_it(visitor: Visitor, sample: Sample) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in(f"#/sweeps/{sample.sweep}")
     page.get_by_role("button", name="Extend…").click()
-    page.get_by_label("More values of lr").fill("much")
+    page.get_by_label("More values for lr").fill("much")
     page.get_by_role("button", name="Extend sweep").click()
     expect(page.get_by_text('lr has numbers, but "much" is not a number.')).to_be_visible()
     page.get_by_role("button", name="Close").click()  # behind the dialog it could not be pressed

@@ -1,4 +1,4 @@
-// The actions of a run. Actions that cannot be undone confirmAction first.
+// The actions of a run. Actions that cannot be undone ask first.
 
 import { askAddress, go, runAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";

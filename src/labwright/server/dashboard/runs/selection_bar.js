@@ -64,7 +64,7 @@ export function SelectionBar() {
         <${Icon} name="square" size="14" />
         Stop
       </button>
-      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "rerun")}>
+      <button disabled=${busy} onClick=${() => doAll(runs, (run) => actOnRun(run.id, "rerun"), "started again")}>
         <${Icon} name="rotate-cw" size="14" />
         Rerun
       </button>

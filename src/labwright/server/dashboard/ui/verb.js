@@ -6,7 +6,7 @@ import { showToast, showError } from "./toast.js";
 
 // Return [busy, run]. `run(call, options)` awaits `call()`, shows a message or the error, and returns whether the call
 // succeeded. `busy` is true meanwhile. `refresh` runs after a success.
-//   confirm   a question to confirmAction first: { title, text, verb }
+//   confirm   a question to ask first: { title, text, verb }
 //   done      the message after a success, or a function from the result to the message
 //   keepBusy  stay busy after a success, because the page is about to change
 export function useVerb({ refresh, onError = showError } = {}) {
