@@ -1,19 +1,19 @@
 // Entry point: show the sign-in page or the page that the address names.
 
+import { Component, effect, html, render, signal, useEffect, useMemo } from "./view.js";
 import { ApiError } from "./data/api.js";
+import { startKeyboard } from "./data/keyboard.js";
 import { startNotifications } from "./data/notifications.js";
 import { PAGES } from "./data/pages.js";
 import { go, route, startRouter } from "./data/router.js";
 import { takeTokenFromAddress, token } from "./data/session.js";
 import { reloads, resync, startStore } from "./data/store.js";
 import { startTitle } from "./data/window_title.js";
+import { Message, Problem } from "./ui/message.js";
 import { keepFocus } from "./shell/focus.js";
 import { openPalette } from "./shell/palette.js";
 import { Shell } from "./shell/shell.js";
 import { SignInPage } from "./shell/signin_page.js";
-import { Component, effect, html, render, signal, useEffect, useMemo } from "./view.js";
-import { startKeyboard } from "./data/keyboard.js";
-import { Message, Problem } from "./ui/message.js";
 
 // A page's module is loaded when the page is first opened.
 const MODULES = {

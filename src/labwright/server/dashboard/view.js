@@ -1,8 +1,8 @@
 // Preact, signals and htm. Components import them from here, not from vendor/.
 
 import { withoutBidi } from "./format.js";
-import { Component, h, options, render } from "./vendor/preact.js";
 import htm from "./vendor/htm.js";
+import { Component, h, options, render } from "./vendor/preact.js";
 
 export { useEffect, useLayoutEffect, useMemo, useRef, useState } from "./vendor/preact-hooks.js";
 export { batch, effect, signal, untracked } from "./vendor/signals.js";

@@ -1,9 +1,9 @@
 // Open and answered alerts.
 
+import { html, useEffect, useState } from "../view.js";
 import { get } from "../data/api.js";
 import { pendingAlerts } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
-import { html, useEffect, useState } from "../view.js";
 import { Message } from "../ui/message.js";
 import { Alert } from "../work/alert.js";
 

@@ -1,8 +1,8 @@
 // Chart options: smoothing and axes, the same on every page, kept by this browser.
 
-import { recall, remember } from "../data/storage.js";
 import { duration, number } from "../format.js";
 import { html, signal } from "../view.js";
+import { recall, remember } from "../data/storage.js";
 
 export const chartOptions = signal({
   smoothing: 0,

@@ -1,7 +1,7 @@
 // Save a plot as a PNG: larger than on the page, with a title and a legend.
 
-import { saveBlob } from "../data/api.js";
 import { withoutBidi } from "../format.js";
+import { saveBlob } from "../data/api.js";
 
 const SIZE = { width: 960, height: 440 };
 const MARGIN = 16;

@@ -1,9 +1,9 @@
 // Small curves in the runs table. The visible rows request them in batches; they are cached for a while.
 
-import { get } from "../data/api.js";
-import { isTerminal } from "../data/store.js";
 import { toNumber } from "../format.js";
 import { html, signal } from "../view.js";
+import { get } from "../data/api.js";
+import { isTerminal } from "../data/store.js";
 
 const POINTS = 48;
 const BATCH = 25;

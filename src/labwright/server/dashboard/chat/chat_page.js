@@ -1,25 +1,25 @@
 // The chat page: the list of conversations and the open one. Without an open one, a message starts a new conversation.
 
-import { Composer } from "./composer.js";
-import { sessionPath, stateOf, useConversation } from "./conversation.js";
-import { Turn } from "./turn.js";
+import { number } from "../format.js";
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { newKey, patch, post, remove, send } from "../data/api.js";
-import { putDraft, useDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useListKeys } from "../data/keyboard.js";
 import { chatAddress, go, route } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { onEvent } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
-import { number } from "../format.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { confirmAction, TextDialog } from "../ui/dialog.js";
+import { putDraft, useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
-import { useListKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
 import { showToast, showError } from "../ui/toast.js";
 import { useVerb } from "../ui/verb.js";
+import { Composer } from "./composer.js";
+import { sessionPath, stateOf, useConversation } from "./conversation.js";
+import { Turn } from "./turn.js";
 
 const DELETED = "session.deleted";
 const SESSIONS = 200;
@@ -79,7 +79,7 @@ function New({ query }) {
     setDraft(NO_TEXT);
     go(chatAddress(session.id));
   };
-  const begin = (text = draft) => run(() => start(text), { keepBusy: true });
+  const startChat = (text = draft) => run(() => start(text), { keepBusy: true });
   return html`<div class="chat-main">
     <header class="page-head">
       <h1>Chat</h1>
@@ -95,7 +95,7 @@ function New({ query }) {
           html`<div class="chips chat-try">
             ${TRY.map(
               (text) =>
-                html`<button class="chip" key=${text} disabled=${busy} onClick=${() => begin(text)}>
+                html`<button class="chip" key=${text} disabled=${busy} onClick=${() => startChat(text)}>
                   ${text}
                 </button>`,
             )}
@@ -110,7 +110,7 @@ function New({ query }) {
       setMode=${changed(setMode)}
       modes=${MODES}
       state=${busy ? "working" : "idle"}
-      onSend=${() => begin()}
+      onSend=${() => startChat()}
     />
   </div>`;
 }

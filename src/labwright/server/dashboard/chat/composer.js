@@ -1,8 +1,8 @@
 // The message field: Enter sends, Shift-Enter starts a new line, `@` mentions a run, sweep or plan.
 
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { useSearch } from "../data/search.js";
 import { isPerson } from "../data/session.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 
 const MENTION = /(^|\s)@([\w.-]*)$/;

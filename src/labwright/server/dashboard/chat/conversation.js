@@ -1,9 +1,9 @@
 // A conversation: turns, built from the numbered pieces of its log. The same pieces give the same turns.
 
+import { useEffect, useRef, useState } from "../view.js";
 import { get, isAborted } from "../data/api.js";
 import { onHint, reloads, resync } from "../data/store.js";
 import { throttle } from "../data/throttle.js";
-import { useEffect, useRef, useState } from "../view.js";
 
 const EMPTY = { seq: 0, turns: [], evidence: new Map() };
 

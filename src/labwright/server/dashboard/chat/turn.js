@@ -1,7 +1,7 @@
 // One turn of a conversation: the message, the tool calls, the response and how it ended.
 
-import { planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 import { html, useMemo, useState } from "../view.js";
+import { planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 import { decorated, faultText, markedCode, plain, withMarks } from "../ui/cited_text.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";

@@ -1,13 +1,12 @@
 // The cluster: GPUs, cores, Slurm, and the queue.
 
-import { GpuTraces } from "./gpu_traces.js";
+import { bytes, duration } from "../format.js";
+import { html, useState } from "../view.js";
 import { post } from "../data/api.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { runAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { bytes, duration } from "../format.js";
-import { html, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Meter } from "../ui/meter.js";
@@ -15,6 +14,7 @@ import { Ago } from "../ui/time.js";
 import { useVerb } from "../ui/verb.js";
 import { Gpus } from "../work/gpus.js";
 import { RunLines } from "../work/run_link.js";
+import { GpuTraces } from "./gpu_traces.js";
 
 const REFRESH_MS = 3000;
 const TYPES = { local_gpu: "Local GPUs", slurm: "Slurm", cpu_only: "No GPU" };

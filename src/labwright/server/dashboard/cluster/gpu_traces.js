@@ -1,9 +1,9 @@
 // Utilization, memory and holder of each GPU over the last hours.
 
-import { useFetched } from "../data/fetched.js";
-import { recall, remember } from "../data/storage.js";
 import { cardMemory, duration } from "../format.js";
 import { html, useMemo, useState } from "../view.js";
+import { useFetched } from "../data/fetched.js";
+import { recall, remember } from "../data/storage.js";
 import { Problem } from "../ui/message.js";
 import { RunLink } from "../work/run_link.js";
 

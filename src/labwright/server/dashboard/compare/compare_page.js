@@ -1,23 +1,23 @@
 // Compare several runs: curves, a table, a scatter plot.
 
-import { ChartControls, chartOptions } from "../charts/chart_options.js";
-import { colorAt } from "../charts/plot.js";
-import { CompareChart } from "./curves.js";
-import { Scatter } from "./scatter.js";
+import { counted, number, text } from "../format.js";
+import { html, signal, useEffect, useMemo, useState } from "../view.js";
 import { isAborted } from "../data/api.js";
 import { useFetched } from "../data/fetched.js";
 import { compareAddress, go, route, runAddress, setQuery } from "../data/router.js";
 import { recall, remember } from "../data/storage.js";
 import { knownRun, loadRun, putRun, resync, watchRun } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
-import { counted, number, text } from "../format.js";
-import { html, signal, useEffect, useMemo, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { showError } from "../ui/toast.js";
+import { ChartControls, chartOptions } from "../charts/chart_options.js";
+import { colorAt } from "../charts/plot.js";
 import { metricsOf, nameOf, valueOf, withoutSeed } from "../work/run_columns.js";
 import { Status } from "../work/status.js";
+import { CompareChart } from "./curves.js";
+import { Scatter } from "./scatter.js";
 
 const AT_ONCE = 24;
 const mean = signal(recall("mean", true));

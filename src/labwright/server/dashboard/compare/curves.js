@@ -1,16 +1,16 @@
 // One metric of all compared runs. Fetched when it becomes visible, and again when a run logs more.
 
+import { number, text, toNumber } from "../format.js";
+import { html, useEffect, useMemo, useRef, useState } from "../view.js";
+import { get, isAborted } from "../data/api.js";
+import { useKeys } from "../data/keyboard.js";
+import { onHint, resync } from "../data/store.js";
+import { throttle } from "../data/throttle.js";
+import { Icon } from "../ui/icon.js";
 import { ChartNote, chartOptions, NO_EPOCHS, positionText } from "../charts/chart_options.js";
 import { Plot, TALL } from "../charts/plot.js";
 import { savePicture } from "../charts/plot_picture.js";
 import { isDrawable, undrawnCounts, smoothed } from "../charts/series.js";
-import { get, isAborted } from "../data/api.js";
-import { onHint, resync } from "../data/store.js";
-import { throttle } from "../data/throttle.js";
-import { number, text, toNumber } from "../format.js";
-import { html, useEffect, useMemo, useRef, useState } from "../view.js";
-import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import uPlot from "../vendor/uplot.js";
 
 const MAX_POINTS = 1000;

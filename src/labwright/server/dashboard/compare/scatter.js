@@ -1,9 +1,9 @@
 // A scatter plot of two columns.
 
-import { runAddress } from "../data/router.js";
-import { recall, remember } from "../data/storage.js";
 import { number, toNumber } from "../format.js";
 import { html, useLayoutEffect, useRef, useState } from "../view.js";
+import { runAddress } from "../data/router.js";
+import { recall, remember } from "../data/storage.js";
 import { nameOf, valueOf } from "../work/run_columns.js";
 
 const WIDEST = 960;

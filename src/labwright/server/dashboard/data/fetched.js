@@ -1,9 +1,9 @@
 // Server data for pages: fetched once, cached while the page is closed, fetched again when an event may have changed it.
 
+import { useEffect, useMemo, useState } from "../view.js";
 import { get, getPage, isAborted } from "./api.js";
 import { onEvent, reloads, resync } from "./store.js";
 import { throttle } from "./throttle.js";
-import { useEffect, useMemo, useState } from "../view.js";
 
 const PAUSE_MS = 700;
 const KEPT = 60;

@@ -1,12 +1,12 @@
 // Browser notifications about failures, alerts and approvals while this window is hidden. Only the tab that reads the
 // stream shows them.
 
+import { withoutBidi } from "../format.js";
+import { signal } from "../view.js";
 import { chatAddress, runAddress } from "./router.js";
 import { forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { knownRun, loadRun, onEvent } from "./store.js";
 import { isLeader } from "./stream.js";
-import { withoutBidi } from "../format.js";
-import { signal } from "../view.js";
 
 const GATHER_MS = 1000;
 const gathered = new Map(); // run id, or event number → events that are not shown yet
@@ -46,10 +46,10 @@ function gather(event) {
   const about = event.run_id ?? event.seq;
   if (gathered.has(about)) return gathered.get(about).push(event);
   gathered.set(about, [event]);
-  setTimeout(() => tell(about), GATHER_MS);
+  setTimeout(() => notify(about), GATHER_MS);
 }
 
-async function tell(about) {
+async function notify(about) {
   const events = gathered.get(about);
   gathered.delete(about);
   const [ends, others] = [events.filter(isEnd), events.filter((event) => !isEnd(event))];

@@ -1,7 +1,7 @@
 // The current page: `#/runs/ID?q=…`. After the #, because the API owns the paths.
 
-import { takeTokenFromAddress } from "./session.js";
 import { signal } from "../view.js";
+import { takeTokenFromAddress } from "./session.js";
 
 export const route = signal(parse(location.hash));
 

@@ -1,8 +1,8 @@
 // Find runs, sweeps and plans by part of their name or id, for the palette and for mentions.
 
+import { useEffect, useState } from "../view.js";
 import { get, isAborted } from "./api.js";
 import { planAddress, runAddress, sweepAddress } from "./router.js";
-import { useEffect, useState } from "../view.js";
 
 const LIST_LIMIT = 200;
 const PAUSE_MS = 120;

@@ -1,7 +1,7 @@
 // The session: the token, the user's scope, sign-in and sign-out.
 
-import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 import { effect, signal, untracked } from "../view.js";
+import { forget, forgetCopy, keyOf, recall, remember } from "./storage.js";
 
 export const token = signal(recall("token", ""));
 export const scope = signal(""); // person, agent or viewer; empty until the server responds

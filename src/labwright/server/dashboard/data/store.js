@@ -1,10 +1,10 @@
 // The client's state: one signal per run, updated by the event stream. Pages read it and keep no copies.
 
+import { batch, effect, signal, untracked } from "../view.js";
 import { get, getPage, isAborted, patch, post, remove, runPath } from "./api.js";
 import { project, scope, token } from "./session.js";
 import { SharedStream } from "./stream.js";
 import { throttle } from "./throttle.js";
-import { batch, effect, signal, untracked } from "../view.js";
 
 const GATHER_MS = 120; // collect bursts of events before fetching
 const REFETCH_MS = 1000; // fetch one run at most this often

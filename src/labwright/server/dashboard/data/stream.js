@@ -1,8 +1,8 @@
 // The event stream: server-sent events read with fetch, because EventSource cannot send the token as a header.
 
+import { signal } from "../view.js";
 import { address, requireToken, errorFrom } from "./api.js";
 import { token } from "./session.js";
-import { signal } from "../view.js";
 
 const SILENCE_MS = 40_000; // the server sends something every 15 s; longer silence means a dead connection
 const RETRY_MS = [300, 600, 1000, 2000, 3000];

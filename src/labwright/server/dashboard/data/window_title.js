@@ -1,11 +1,11 @@
 // The tab's title and icon show how many runs are active and how many failed while the window was hidden.
 
+import { withoutBidi } from "../format.js";
+import { effect, signal, useEffect } from "../view.js";
 import { get } from "./api.js";
 import { project, token } from "./session.js";
 import { onEvent, reloads } from "./store.js";
 import { throttle } from "./throttle.js";
-import { withoutBidi } from "../format.js";
-import { effect, signal, useEffect } from "../view.js";
 
 const COUNT_MS = 2000;
 const BROKEN = new Set(["failed", "lost"]);

@@ -1,12 +1,12 @@
 // The home page: what needs attention, running and waiting runs, recent failures, the machine.
 
+import { counted } from "../format.js";
+import { html } from "../view.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { chatAddress } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { pendingAlerts } from "../data/store.js";
 import { counts, useTitle } from "../data/window_title.js";
-import { counted } from "../format.js";
-import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Alert } from "../work/alert.js";

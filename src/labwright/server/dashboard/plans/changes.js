@@ -1,7 +1,7 @@
 // The files that changed between two compilations, or between a compilation and the current files.
 
-import { useFetched } from "../data/fetched.js";
 import { html, useState } from "../view.js";
+import { useFetched } from "../data/fetched.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";

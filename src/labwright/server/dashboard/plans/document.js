@@ -1,10 +1,10 @@
 // The plan's document, and an editor that checks its format.
 
-import { isAborted, patch, post } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
-import { mayWrite } from "../data/session.js";
 import { counted } from "../format.js";
 import { html, useEffect, useRef, useState } from "../view.js";
+import { isAborted, patch, post } from "../data/api.js";
+import { mayWrite } from "../data/session.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { Message } from "../ui/message.js";

@@ -1,17 +1,17 @@
 // The files of a plan's workspace. A reviewer may edit some of them.
 
+import { bytes } from "../format.js";
+import { html, useState } from "../view.js";
 import { put } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched } from "../data/fetched.js";
 import { mayWrite } from "../data/session.js";
-import { bytes } from "../format.js";
-import { Diff } from "./versions.js";
-import { html, useState } from "../view.js";
 import { Code, languageOf } from "../ui/code.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { Problem } from "../ui/message.js";
 import { useVerb } from "../ui/verb.js";
+import { Diff } from "./versions.js";
 
 export function PlanFiles({ plan, refresh }) {
   const path = `plans/${encodeURIComponent(plan.id)}/workspace`;

@@ -1,9 +1,9 @@
 // The workflow as a graph. Each step is to the right of its inputs. An edge that crosses other columns gets a free lane
 // there, so that it does not seem to end at a box.
 
-import { useFetched } from "../data/fetched.js";
 import { text } from "../format.js";
 import { html, useMemo, useState } from "../view.js";
+import { useFetched } from "../data/fetched.js";
 import { Code } from "../ui/code.js";
 import { Problem } from "../ui/message.js";
 

@@ -1,25 +1,25 @@
 // The page of one plan: review, document, workflow, files, versions, report.
 
+import { counted } from "../format.js";
+import { html } from "../view.js";
+import { PlanReview } from "./review.js";
 import { useFetched } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { go } from "../data/router.js";
 import { useTitle } from "../data/window_title.js";
-import { counted } from "../format.js";
+import { Copy } from "../ui/copy.js";
+import { Icon } from "../ui/icon.js";
+import { Problem } from "../ui/message.js";
+import { Tabs } from "../ui/tabs.js";
+import { Ago } from "../ui/time.js";
+import { Actor } from "../work/actor.js";
+import { StatusLabel } from "../work/status.js";
 import { PlanDocument } from "./document.js";
 import { PlanFiles } from "./files.js";
 import { PlanGraph } from "./graph.js";
 import { PlanReport } from "./report.js";
-import { PlanReview } from "./review.js";
 import { PlanVerbs } from "./verbs.js";
 import { PlanVersions } from "./versions.js";
-import { html } from "../view.js";
-import { Copy } from "../ui/copy.js";
-import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
-import { Problem } from "../ui/message.js";
-import { Tabs } from "../ui/tabs.js";
-import { Ago } from "../ui/time.js";
-import { StatusLabel } from "../work/status.js";
-import { Actor } from "../work/actor.js";
 
 export default function PlanPage({ id }) {
   const path = `plans/${encodeURIComponent(id)}`;

@@ -1,10 +1,10 @@
 // All plans, newest first, and a box to type a goal.
 
+import { html, useRef } from "../view.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useListKeys } from "../data/keyboard.js";
 import { route, setQuery } from "../data/router.js";
 import { useTitle } from "../data/window_title.js";
-import { html, useRef } from "../view.js";
-import { useListKeys } from "../data/keyboard.js";
 import { Message, Problem } from "../ui/message.js";
 import { GoalBox } from "../work/goal_box.js";
 import { PlanLine } from "../work/plan_line.js";

@@ -1,13 +1,13 @@
 // The report of an execution, with its charts.
 
+import { html, useEffect, useState } from "../view.js";
 import { get } from "../data/api.js";
 import { useFetched } from "../data/fetched.js";
-import { filePath } from "./files.js";
-import { html, useEffect, useState } from "../view.js";
 import { LINKED } from "../ui/cited_text.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { Message, Problem } from "../ui/message.js";
+import { filePath } from "./files.js";
 
 const REPORT = "results/report.md";
 

@@ -1,20 +1,20 @@
 // The review of a plan: progress, questions, validation, rehearsal, and the decision, which is bound to one digest.
 
+import { bytes, counted, duration } from "../format.js";
+import { html } from "../view.js";
 import { post } from "../data/api.js";
-import { useDraft, useFormDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson, mayWrite } from "../data/session.js";
-import { bytes, counted, duration } from "../format.js";
-import { PlanChanges } from "./changes.js";
-import { html } from "../view.js";
 import { Copy } from "../ui/copy.js";
+import { useDraft, useFormDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { showError } from "../ui/toast.js";
 import { useVerb } from "../ui/verb.js";
+import { Actor } from "../work/actor.js";
 import { RunLines } from "../work/run_link.js";
 import { SweepLine } from "../work/sweep_link.js";
-import { Actor } from "../work/actor.js";
+import { PlanChanges } from "./changes.js";
 
 const ICONS = {
   pending: "circle-dashed",

@@ -1,9 +1,9 @@
 // The actions of a plan.
 
+import { html } from "../view.js";
 import { post, remove } from "../data/api.js";
 import { go } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
-import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Menu } from "../ui/menu.js";
 import { useVerb } from "../ui/verb.js";

@@ -1,7 +1,7 @@
 // The saved versions of a plan, and the diff between two of them.
 
-import { useFetched } from "../data/fetched.js";
 import { html, useMemo, useState } from "../view.js";
+import { useFetched } from "../data/fetched.js";
 import { Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
 import { Actor } from "../work/actor.js";

@@ -1,11 +1,11 @@
 // Files of a run. Images are fetched with the token and shown from memory; everything else is text or a download, so that
 // a file of a run never becomes a page on our origin.
 
+import { bytes } from "../format.js";
+import { html, useEffect, useState } from "../view.js";
 import { getFirstBytes, getBlob, isAborted, runPath, saveBlob } from "../data/api.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { onHint } from "../data/store.js";
-import { bytes } from "../format.js";
-import { html, useEffect, useState } from "../view.js";
 import { Code, languageOf } from "../ui/code.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";

@@ -1,19 +1,19 @@
 // The charts of a run, by group, live.
 
+import { number } from "../format.js";
+import { html, signal, useEffect, useMemo, useRef, useState } from "../view.js";
+import { get, getBlob, isAborted, runPath, saveBlob } from "../data/api.js";
+import { useKeys } from "../data/keyboard.js";
+import { askAddress, route } from "../data/router.js";
+import { knownRun, onHint, resync } from "../data/store.js";
+import { throttle } from "../data/throttle.js";
+import { Icon } from "../ui/icon.js";
+import { Menu } from "../ui/menu.js";
+import { showError } from "../ui/toast.js";
 import { ChartControls, ChartNote, chartOptions, positionText, setChartOptions } from "../charts/chart_options.js";
 import { colorAt, Plot, TALL } from "../charts/plot.js";
 import { savePicture } from "../charts/plot_picture.js";
 import { columnsOf, grouped } from "../charts/series.js";
-import { get, getBlob, isAborted, runPath, saveBlob } from "../data/api.js";
-import { askAddress, route } from "../data/router.js";
-import { knownRun, onHint, resync } from "../data/store.js";
-import { throttle } from "../data/throttle.js";
-import { number } from "../format.js";
-import { html, signal, useEffect, useMemo, useRef, useState } from "../view.js";
-import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
-import { Menu } from "../ui/menu.js";
-import { showError } from "../ui/toast.js";
 
 const REFRESH_MS = 1000;
 const AT_ONCE = 30;

@@ -1,14 +1,14 @@
 // A run's details: command, parameters, environment, facts, notes, and its code.
 
+import { bytes, counted, duration, exactTime, number, text } from "../format.js";
+import { html, useEffect, useState } from "../view.js";
 import { isAborted, runPath } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched } from "../data/fetched.js";
 import { runAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { changeRun, knownRun, loadRun } from "../data/store.js";
-import { bytes, counted, duration, exactTime, number, text } from "../format.js";
-import { html, useEffect, useState } from "../view.js";
 import { Code } from "../ui/code.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { showError } from "../ui/toast.js";

@@ -1,7 +1,7 @@
 // The events of a run.
 
-import { useFetched } from "../data/fetched.js";
 import { html } from "../view.js";
+import { useFetched } from "../data/fetched.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";

@@ -1,16 +1,16 @@
 // A run's output, live. Only visible lines are in the page; only part of a long output is in memory.
 
+import { bytes, counted, exactTime } from "../format.js";
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
 import { isAborted } from "../data/api.js";
+import { useKeys } from "../data/keyboard.js";
 import { isTerminal, onHint, resync } from "../data/store.js";
 import { throttle } from "../data/throttle.js";
-import { bytes, counted, exactTime } from "../format.js";
-import { pieces, stripAnsi } from "./ansi.js";
-import { LogReader } from "./log_reader.js";
-import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { showToast, showError } from "../ui/toast.js";
 import { useVirtual } from "../ui/virtual.js";
+import { pieces, stripAnsi } from "./ansi.js";
+import { LogReader } from "./log_reader.js";
 
 const LINE_HEIGHT = 18;
 const GROW_MS = 250;

@@ -1,30 +1,30 @@
 // The page of one run.
 
+import { html, useEffect, useState } from "../view.js";
 import { get, isAborted } from "../data/api.js";
+import { useKeys } from "../data/keyboard.js";
 import { go, planAddress, runAddress } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { isTerminal, knownRun, loadRun, pendingAlerts, resync, watchRun } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
+import { Copy } from "../ui/copy.js";
+import { Icon } from "../ui/icon.js";
+import { Lazy, Problem } from "../ui/message.js";
+import { Meter } from "../ui/meter.js";
+import { Tabs } from "../ui/tabs.js";
+import { Ago, Duration } from "../ui/time.js";
+import { Actor } from "../work/actor.js";
+import { Alert } from "../work/alert.js";
+import { progressOf } from "../work/progress.js";
+import { RunLink, LinkedRuns } from "../work/run_link.js";
+import { reasonOf, Status } from "../work/status.js";
+import { SweepLink } from "../work/sweep_link.js";
 import { Artifacts } from "./artifacts.js";
 import { Charts } from "./charts.js";
 import { RunCode, RunDetails } from "./details.js";
 import { RunEvents } from "./event_list.js";
 import { Log } from "./log.js";
 import { RunVerbs } from "./verbs.js";
-import { html, useEffect, useState } from "../view.js";
-import { Copy } from "../ui/copy.js";
-import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
-import { Lazy, Problem } from "../ui/message.js";
-import { Meter } from "../ui/meter.js";
-import { Tabs } from "../ui/tabs.js";
-import { Ago, Duration } from "../ui/time.js";
-import { Alert } from "../work/alert.js";
-import { progressOf } from "../work/progress.js";
-import { RunLink, LinkedRuns } from "../work/run_link.js";
-import { reasonOf, Status } from "../work/status.js";
-import { SweepLink } from "../work/sweep_link.js";
-import { Actor } from "../work/actor.js";
 
 const loadTerminal = () => import("./terminal.js");
 

@@ -1,11 +1,11 @@
 // A terminal attached to a run: shows its output and sends keys.
 
+import { withoutBidi } from "../format.js";
+import { html, useEffect, useRef, useState } from "../view.js";
 import { address, runPath } from "../data/api.js";
 import { token } from "../data/session.js";
 import { resync } from "../data/store.js";
-import { withoutBidi } from "../format.js";
 import "./terminal_style.js";
-import { html, useEffect, useRef, useState } from "../view.js";
 import { FitAddon } from "../vendor/xterm-fit.js";
 import { Terminal as Screen } from "../vendor/xterm.js";
 

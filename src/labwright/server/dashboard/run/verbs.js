@@ -1,9 +1,9 @@
 // The actions of a run. Actions that cannot be undone ask first.
 
+import { html, useState } from "../view.js";
 import { askAddress, go, runAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { actOnRun, changeRun, deleteRun, isTerminal } from "../data/store.js";
-import { html, useState } from "../view.js";
 import { TextDialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { Menu } from "../ui/menu.js";

@@ -1,8 +1,8 @@
 // The rows of the runs page. Rows keep their order until the user changes it.
 
+import { batch, signal, untracked } from "../view.js";
 import { getPage, isAborted } from "../data/api.js";
 import { knownRun, onNewRuns, putRun } from "../data/store.js";
-import { batch, signal, untracked } from "../view.js";
 import {
   configText,
   groupLabel,

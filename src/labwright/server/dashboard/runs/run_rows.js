@@ -1,19 +1,19 @@
 // The rows of the runs table.
 
-import { Sparkline } from "../charts/sparkline.js";
+import { number, text } from "../format.js";
+import { html, untracked, useEffect, useLayoutEffect, useMemo, useRef } from "../view.js";
 import { runAddress, setQuery } from "../data/router.js";
 import { isTerminal, knownRun, watchRun } from "../data/store.js";
-import { number, text } from "../format.js";
-import * as list from "./run_list.js";
-import { tick, ticked } from "./selection_bar.js";
-import { html, untracked, useEffect, useLayoutEffect, useMemo, useRef } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Meter, StatusBar } from "../ui/meter.js";
 import { Ago, Duration } from "../ui/time.js";
+import { Sparkline } from "../charts/sparkline.js";
 import { progressOf } from "../work/progress.js";
 import { isMetric, nameOf, spreadOf, valueOf } from "../work/run_columns.js";
 import { useNames } from "../work/run_link.js";
 import { reasonOf, Status } from "../work/status.js";
+import * as list from "./run_list.js";
+import { tick, ticked } from "./selection_bar.js";
 
 const NEW_MS = 3000;
 

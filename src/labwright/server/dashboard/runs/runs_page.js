@@ -1,19 +1,19 @@
 // The runs table. It is live, but rows do not move: a changed row glows, and new rows wait for a click.
 
+import { counted } from "../format.js";
+import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { go, route, runAddress, setQuery } from "../data/router.js";
 import { knownRun, reloads, resync } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
-import { counted } from "../format.js";
+import { Message, Problem } from "../ui/message.js";
+import { scrollToRow, useVirtual } from "../ui/virtual.js";
+import { NewButton } from "../work/new_work.js";
 import * as list from "./run_list.js";
 import { GroupRow, Head, RunRow } from "./run_rows.js";
 import { clearTicked, SelectionBar, tick, ticked } from "./selection_bar.js";
 import { RunsToolbar } from "./toolbar.js";
-import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
-import { useKeys } from "../data/keyboard.js";
-import { Message, Problem } from "../ui/message.js";
-import { scrollToRow, useVirtual } from "../ui/virtual.js";
-import { NewButton } from "../work/new_work.js";
 
 const NEAR_END_ROWS = 40;
 const phone = matchMedia("(max-width: 640px)");
@@ -67,7 +67,7 @@ function Table({ view, columns }) {
   const closed = list.closedGroups.value;
   const sweepNames = useSweepNames(view.group === "sweep");
   const items = useMemo(() => list.itemsOf(ids, view.group, sweepNames, closed), [ids, view.group, sweepNames, closed]);
-  const [rowHeight, headHeight] = isPhone.value ? [60, 0] : [36, 30]; // as in style/pages.css
+  const [rowHeight, headHeight] = isPhone.value ? [60, 0] : [36, 30]; // as in style/runs.css
   const { ref, first, last, before, after } = useVirtual(items.length, rowHeight);
   const [selected, setSelected] = useState(lastOpened);
   const pointerInside = useRef(false);

@@ -1,13 +1,13 @@
 // Actions on the selected runs.
 
+import { counted } from "../format.js";
+import { html, signal, useRef, useState } from "../view.js";
+import { useKeys } from "../data/keyboard.js";
 import { compareAddress, go } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { actOnRun, changeRun, isTerminal, knownRun } from "../data/store.js";
-import { counted } from "../format.js";
-import { html, signal, useRef, useState } from "../view.js";
 import { confirmAction } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
 import { showToast, showError } from "../ui/toast.js";
 

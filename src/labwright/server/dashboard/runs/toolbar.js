@@ -1,18 +1,18 @@
 // The toolbar of the runs table: filter, status, groups, columns, saved views. Its state is in the address.
 
+import { html, useEffect, useRef, useState } from "../view.js";
 import { get, put, remove } from "../data/api.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { go, route, setQuery } from "../data/router.js";
 import { isPerson } from "../data/session.js";
-import * as list from "./run_list.js";
-import { html, useEffect, useRef, useState } from "../view.js";
 import { confirmAction } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Menu } from "../ui/menu.js";
 import { showToast, showError } from "../ui/toast.js";
 import { NewButton } from "../work/new_work.js";
 import { GROUPS } from "../work/run_columns.js";
+import * as list from "./run_list.js";
 
 const SWEEPS = 200; // newest sweeps to search
 

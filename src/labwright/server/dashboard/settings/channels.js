@@ -1,10 +1,10 @@
 // Notification channels, recent deliveries, and a form to add a channel. An address is never shown again.
 
+import { html, useState } from "../view.js";
 import { post, remove } from "../data/api.js";
-import { useFormDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson } from "../data/session.js";
-import { html, useState } from "../view.js";
+import { useFormDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";

@@ -1,10 +1,10 @@
 // A form for a group of settings. If the server refuses a value, its message is shown and nothing is saved.
 
-import { patch } from "../data/api.js";
-import { useFormDraft } from "../ui/drafts.js";
-import { isPerson } from "../data/session.js";
 import { text } from "../format.js";
 import { html, useState } from "../view.js";
+import { patch } from "../data/api.js";
+import { isPerson } from "../data/session.js";
+import { useFormDraft } from "../ui/drafts.js";
 import { showToast } from "../ui/toast.js";
 import { useVerb } from "../ui/verb.js";
 

@@ -1,14 +1,14 @@
 // Language models: which are used, their keys and their cost. A key is never shown again.
 
+import { number } from "../format.js";
+import { html, useState } from "../view.js";
 import { put, remove } from "../data/api.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson } from "../data/session.js";
-import { number } from "../format.js";
-import { GROUPS, SettingsForm } from "./form.js";
-import { html, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { useVerb } from "../ui/verb.js";
+import { GROUPS, SettingsForm } from "./form.js";
 
 const refreshOn = eventTypes("settings.", "session.status");
 

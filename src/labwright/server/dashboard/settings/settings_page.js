@@ -1,19 +1,19 @@
 // The settings page: models, limits, notifications, storage, all settings, this browser.
 
+import { bytes, text } from "../format.js";
+import { html, useState } from "../view.js";
 import { post } from "../data/api.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { notificationState, setNotifications } from "../data/notifications.js";
 import { isPerson, scope } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { bytes, text } from "../format.js";
-import { Channels } from "./channels.js";
-import { GROUPS, SettingsForm } from "./form.js";
-import { ModelSettings } from "./models.js";
-import { html, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { useVerb } from "../ui/verb.js";
+import { Channels } from "./channels.js";
+import { GROUPS, SettingsForm } from "./form.js";
+import { ModelSettings } from "./models.js";
 
 export default function SettingsPage() {
   useTitle("Settings");

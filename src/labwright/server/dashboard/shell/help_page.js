@@ -1,8 +1,8 @@
 // Help: keyboard shortcuts, commands, links.
 
+import { html } from "../view.js";
 import { PAGES } from "../data/pages.js";
 import { useTitle } from "../data/window_title.js";
-import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 
 const KEYS = [

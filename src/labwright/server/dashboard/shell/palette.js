@@ -1,10 +1,10 @@
 // The command palette (⌘K or Ctrl-K): find a run, sweep, plan or page, or create something.
 
+import { html, signal, useRef, useState } from "../view.js";
 import { PAGES } from "../data/pages.js";
 import { go } from "../data/router.js";
 import { useSearch } from "../data/search.js";
 import { mayWrite } from "../data/session.js";
-import { html, signal, useRef, useState } from "../view.js";
 import { useModal } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { NEW, openNew } from "../work/new_work.js";

@@ -1,16 +1,16 @@
 // The frame of every page: navigation, banner, toasts and dialogs.
 
+import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
+import { useKeys } from "../data/keyboard.js";
 import { PHONE_PAGES, PAGES } from "../data/pages.js";
 import { project, signOut } from "../data/session.js";
 import { pendingAlerts, reconnectNow } from "../data/store.js";
 import { connection } from "../data/stream.js";
-import { openPalette, Palette } from "./palette.js";
-import { html, useEffect, useLayoutEffect, useRef, useState } from "../view.js";
 import { Confirm } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Toasts } from "../ui/toast.js";
 import { NewWork } from "../work/new_work.js";
+import { openPalette, Palette } from "./palette.js";
 
 export function Shell({ page, id, children }) {
   const main = useRef(null);

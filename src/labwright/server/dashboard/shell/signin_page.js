@@ -1,9 +1,9 @@
 // The sign-in page, shown without a token or after the server refused it.
 
+import { html, useEffect, useRef, useState } from "../view.js";
 import { tokenProblem } from "../data/api.js";
 import { signIn, signOutReason } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { html, useEffect, useRef, useState } from "../view.js";
 import { Icon } from "../ui/icon.js";
 
 export function SignInPage() {

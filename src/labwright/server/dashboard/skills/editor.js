@@ -1,7 +1,7 @@
 // A skill's editor and its preview. The server fills in the variables, so the preview shows real values.
 
-import { post } from "../data/api.js";
 import { html, useEffect, useRef, useState } from "../view.js";
+import { post } from "../data/api.js";
 import { Icon } from "../ui/icon.js";
 import { Markdown } from "../ui/markdown.js";
 import { useVerb } from "../ui/verb.js";

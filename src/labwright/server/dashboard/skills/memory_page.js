@@ -1,12 +1,12 @@
 // Notes for every conversation. A person has to accept the notes of agents.
 
+import { html, useState } from "../view.js";
 import { patch, post, remove } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { html, useState } from "../view.js";
 import { TextDialog } from "../ui/dialog.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";

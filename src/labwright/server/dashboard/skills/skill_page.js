@@ -1,21 +1,21 @@
 // The page of one skill: preview, text and editor.
 
+import { html } from "../view.js";
 import { put, remove } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { go, skillAddress } from "../data/router.js";
 import { isPerson, mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { Rendered, SkillEditor } from "./editor.js";
-import { Source } from "./skills_page.js";
-import { html } from "../view.js";
 import { Code } from "../ui/code.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { showToast } from "../ui/toast.js";
 import { useVerb } from "../ui/verb.js";
+import { Rendered, SkillEditor } from "./editor.js";
+import { Source } from "./skills_page.js";
 
 export default function SkillPage({ id }) {
   const path = `prompt-skills/${encodeURIComponent(id)}`;

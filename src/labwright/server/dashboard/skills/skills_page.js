@@ -1,17 +1,17 @@
 // All skills: the built-in ones and the project's own.
 
+import { html, useRef } from "../view.js";
 import { post } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useListKeys } from "../data/keyboard.js";
 import { go, skillAddress } from "../data/router.js";
 import { isPerson } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { SkillEditor } from "./editor.js";
-import { html, useRef } from "../view.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
-import { useListKeys } from "../data/keyboard.js";
 import { Problem } from "../ui/message.js";
 import { showToast } from "../ui/toast.js";
+import { SkillEditor } from "./editor.js";
 
 const TEMPLATE = `---
 name: my-skill

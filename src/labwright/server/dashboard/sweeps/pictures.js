@@ -1,9 +1,9 @@
 // Charts of a sweep: best so far, importance, parallel coordinates, and a heat map of two parameters.
 
-import { Plot } from "../charts/plot.js";
 import { number, text } from "../format.js";
 import { html, useMemo, useState } from "../view.js";
 import { Meter } from "../ui/meter.js";
+import { Plot } from "../charts/plot.js";
 
 const LINES = 300;
 const CELLS = 30;

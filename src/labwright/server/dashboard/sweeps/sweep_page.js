@@ -1,27 +1,27 @@
 // The page of one sweep: progress, results and their significance.
 
+import { counted, number, text } from "../format.js";
+import { html, useState } from "../view.js";
 import { getBlob, saveBlob } from "../data/api.js";
 import { useFetched } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { compareAddress, go, runAddress } from "../data/router.js";
 import { pendingAlerts } from "../data/store.js";
 import { useTitle } from "../data/window_title.js";
-import { counted, number, text } from "../format.js";
-import { SweepPictures } from "./pictures.js";
-import { SweepVerbs } from "./verbs.js";
-import { html, useState } from "../view.js";
 import { Code } from "../ui/code.js";
 import { Copy } from "../ui/copy.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Problem, HintText } from "../ui/message.js";
 import { StatusBar } from "../ui/meter.js";
 import { Tabs } from "../ui/tabs.js";
 import { Ago } from "../ui/time.js";
 import { showError } from "../ui/toast.js";
+import { Actor } from "../work/actor.js";
 import { Alert } from "../work/alert.js";
 import { RunLines } from "../work/run_link.js";
 import { StatusLabel } from "../work/status.js";
-import { Actor } from "../work/actor.js";
+import { SweepPictures } from "./pictures.js";
+import { SweepVerbs } from "./verbs.js";
 
 const CONFIGURATIONS = 500;
 const RUNS = 200;

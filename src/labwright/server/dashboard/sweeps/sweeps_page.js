@@ -1,9 +1,9 @@
 // All sweeps, newest first.
 
-import { useFetched, eventTypes } from "../data/fetched.js";
-import { useTitle } from "../data/window_title.js";
 import { html, useRef } from "../view.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
 import { useListKeys } from "../data/keyboard.js";
+import { useTitle } from "../data/window_title.js";
 import { Message, Problem } from "../ui/message.js";
 import { NewButton } from "../work/new_work.js";
 import { SweepLine } from "../work/sweep_link.js";

@@ -1,9 +1,9 @@
 // The actions of a sweep.
 
-import { post } from "../data/api.js";
-import { mayWrite } from "../data/session.js";
 import { counted, text } from "../format.js";
 import { html, useState } from "../view.js";
+import { post } from "../data/api.js";
+import { mayWrite } from "../data/session.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useVerb } from "../ui/verb.js";

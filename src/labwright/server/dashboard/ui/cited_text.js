@@ -1,9 +1,9 @@
 // Text with citations. `withMarks` puts private characters around unsupported claims; `decorated` turns them, citations
 // and ids into elements while the Markdown is drawn.
 
-import { compareAddress, metricAddress, planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 import { number } from "../format.js";
 import { html } from "../view.js";
+import { compareAddress, metricAddress, planAddress, runAddress, sweepAddress, wildAddress } from "../data/router.js";
 
 const [OPENS, CLOSES, NUMBERS] = ["\uE000", "\uE001", 0xe100];
 const PRIVATE = /[\uE000-\uF8FF]/g;

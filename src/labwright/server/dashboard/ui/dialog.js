@@ -1,7 +1,7 @@
 // Modal dialogs. Escape closes them; the focus returns to where it was.
 
-import { onSignOut } from "../data/session.js";
 import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } from "../view.js";
+import { onSignOut } from "../data/session.js";
 import { openDialogs, Toasts } from "./toast.js";
 
 // Open in a layout effect, so that an Escape typed at once closes it. Close before removal, so that the element behind it

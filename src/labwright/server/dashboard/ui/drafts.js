@@ -1,9 +1,9 @@
 // Unsaved text: kept across pages and reloads of this tab; the browser warns before the tab closes. Not shared with other
 // tabs, where it could be sent twice. Deleted on sign-out, but not when a token expires.
 
+import { effect, useState } from "../view.js";
 import { signOuts } from "../data/session.js";
 import { keyOf } from "../data/storage.js";
-import { effect, useState } from "../view.js";
 import { showToast } from "./toast.js";
 
 const KEY = keyOf("drafts");

@@ -1,8 +1,8 @@
 // Messages for empty pages and errors: what is missing, why, and what to do.
 
+import { html, useEffect, useState } from "../view.js";
 import { PAGES } from "../data/pages.js";
 import { route } from "../data/router.js";
-import { html, useEffect, useState } from "../view.js";
 import { Icon } from "./icon.js";
 
 // A server message with `code` between backticks.

@@ -1,7 +1,7 @@
 // Tabs. The open one is in the address.
 
-import { route, setQuery } from "../data/router.js";
 import { html, useLayoutEffect, useRef } from "../view.js";
+import { route, setQuery } from "../data/router.js";
 
 // `tabs`: { name, label, show() } each.
 export function Tabs({ tabs, label }) {

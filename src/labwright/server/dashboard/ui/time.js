@@ -1,8 +1,8 @@
 // Relative times and durations. The clock is a signal, so that only components that show it are drawn every second.
 
-import { isTerminal } from "../data/store.js";
 import { ago, duration, exactTime } from "../format.js";
 import { html, signal } from "../view.js";
+import { isTerminal } from "../data/store.js";
 
 const now = signal(Date.now());
 

@@ -1,7 +1,7 @@
 // Short messages at the edge of the window.
 
-import { onSignOut } from "../data/session.js";
 import { html, signal } from "../view.js";
+import { onSignOut } from "../data/session.js";
 import { Icon } from "./icon.js";
 import { HintText } from "./message.js";
 

@@ -1,13 +1,13 @@
 // The tries of a loop as a tree: each below its parent, with its idea, result and decision.
 
-import { useFetched, eventTypes } from "../data/fetched.js";
-import { compareAddress, runAddress } from "../data/router.js";
 import { number, text } from "../format.js";
 import { html } from "../view.js";
+import { useFetched, eventTypes } from "../data/fetched.js";
+import { compareAddress, runAddress } from "../data/router.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
-import { isEnded } from "./verbs.js";
 import { RunLines } from "../work/run_link.js";
+import { isEnded } from "./verbs.js";
 
 const DEEPEST = 8; // deeper levels have no room
 const VERDICTS = {

@@ -1,8 +1,8 @@
 // The actions of a loop.
 
+import { html, useState } from "../view.js";
 import { post } from "../data/api.js";
 import { isPerson, mayWrite } from "../data/session.js";
-import { html, useState } from "../view.js";
 import { Dialog } from "../ui/dialog.js";
 import { Icon } from "../ui/icon.js";
 import { useVerb } from "../ui/verb.js";

@@ -1,27 +1,27 @@
 // The page of one loop: its tries, results and budget, and a field to steer it.
 
+import { number, text } from "../format.js";
+import { html, useRef } from "../view.js";
 import { newKey, post } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched } from "../data/fetched.js";
+import { useKeys } from "../data/keyboard.js";
 import { chatAddress, go, runAddress, sweepAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { number, text } from "../format.js";
-import { html, useRef } from "../view.js";
 import { LINKED } from "../ui/cited_text.js";
 import { Copy } from "../ui/copy.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
-import { useKeys } from "../data/keyboard.js";
 import { Markdown } from "../ui/markdown.js";
 import { Message, Problem } from "../ui/message.js";
 import { Tabs } from "../ui/tabs.js";
 import { Ago } from "../ui/time.js";
 import { useVerb } from "../ui/verb.js";
+import { Actor } from "../work/actor.js";
+import { StatusLabel } from "../work/status.js";
 import { BudgetUse } from "./budget.js";
 import { useOpenRuns, waitingText, WildTree } from "./tree.js";
 import { isEnded, WildVerbs } from "./verbs.js";
-import { StatusLabel } from "../work/status.js";
-import { Actor } from "../work/actor.js";
 
 export default function WildPage({ id }) {
   const path = `wild/${encodeURIComponent(id)}`;

@@ -1,20 +1,20 @@
 // All loops, and a form that starts one.
 
+import { number } from "../format.js";
+import { html, useRef, useState } from "../view.js";
 import { newKey, post } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { useFetched, eventTypes } from "../data/fetched.js";
+import { useListKeys } from "../data/keyboard.js";
 import { go, wildAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { useTitle } from "../data/window_title.js";
-import { number } from "../format.js";
-import { html, useRef, useState } from "../view.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
-import { useListKeys } from "../data/keyboard.js";
 import { Message, Problem } from "../ui/message.js";
 import { Ago } from "../ui/time.js";
 import { useVerb } from "../ui/verb.js";
-import { BudgetFields, budgetOf } from "./budget.js";
 import { StatusLabel } from "../work/status.js";
+import { BudgetFields, budgetOf } from "./budget.js";
 
 export default function WildsPage() {
   useTitle("Wild");

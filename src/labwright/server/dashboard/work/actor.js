@@ -1,7 +1,7 @@
 // The actor of an event; an agent links to its conversation or loop.
 
-import { chatAddress, wildAddress } from "../data/router.js";
 import { html } from "../view.js";
+import { chatAddress, wildAddress } from "../data/router.js";
 import { RunLink } from "./run_link.js";
 
 const LINKS = {

@@ -1,17 +1,17 @@
 // An alert with its choices as buttons.
 
+import { capitalized } from "../format.js";
+import { html } from "../view.js";
 import { useFetched } from "../data/fetched.js";
 import { wildAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
 import { answerAlert } from "../data/store.js";
-import { capitalized } from "../format.js";
-import { html } from "../view.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
 import { useVerb } from "../ui/verb.js";
+import { Actor } from "./actor.js";
 import { RunLink } from "./run_link.js";
 import { SweepLink } from "./sweep_link.js";
-import { Actor } from "./actor.js";
 
 const LISTED = 200;
 const ICONS = { info: "info", warning: "triangle-alert", critical: "octagon-alert" };

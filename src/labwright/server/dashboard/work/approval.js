@@ -1,8 +1,8 @@
 // An approval request of an agent: the exact action, and buttons to answer it.
 
+import { html, useState } from "../view.js";
 import { post } from "../data/api.js";
 import { isPerson } from "../data/session.js";
-import { html, useState } from "../view.js";
 import { Code } from "../ui/code.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";

@@ -1,10 +1,10 @@
 // A field for a goal that becomes a plan. Nothing runs before a person approves it.
 
+import { html } from "../view.js";
 import { post } from "../data/api.js";
-import { useDraft } from "../ui/drafts.js";
 import { go, planAddress } from "../data/router.js";
 import { mayWrite } from "../data/session.js";
-import { html } from "../view.js";
+import { useDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { useVerb } from "../ui/verb.js";
 

@@ -1,11 +1,11 @@
 // Dialogs to create a run or a sweep.
 
+import { html, signal, useRef, useState } from "../view.js";
 import { newKey, post } from "../data/api.js";
-import { hasDraft, useFormDraft } from "../ui/drafts.js";
 import { go, runAddress, sweepAddress } from "../data/router.js";
 import { mayWrite, onSignOut } from "../data/session.js";
-import { html, signal, useRef, useState } from "../view.js";
 import { Dialog } from "../ui/dialog.js";
+import { hasDraft, useFormDraft } from "../ui/drafts.js";
 import { Icon } from "../ui/icon.js";
 import { HintText } from "../ui/message.js";
 import { showToast } from "../ui/toast.js";

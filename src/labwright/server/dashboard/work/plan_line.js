@@ -1,7 +1,7 @@
 // A plan as one line, and as a card if it needs attention.
 
-import { planAddress } from "../data/router.js";
 import { html } from "../view.js";
+import { planAddress } from "../data/router.js";
 import { Icon } from "../ui/icon.js";
 import { Ago } from "../ui/time.js";
 import { StatusLabel } from "./status.js";

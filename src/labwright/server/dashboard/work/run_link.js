@@ -1,10 +1,10 @@
 // Links to runs by name, if only the id is known; and runs as lines of a list.
 
+import { number } from "../format.js";
+import { batch, html, signal, useEffect, useMemo } from "../view.js";
 import { get } from "../data/api.js";
 import { runAddress } from "../data/router.js";
 import { isTerminal, knownRun, putRun, resync, watchRun } from "../data/store.js";
-import { number } from "../format.js";
-import { batch, html, signal, useEffect, useMemo } from "../view.js";
 import { Meter } from "../ui/meter.js";
 import { Ago, Duration } from "../ui/time.js";
 import { progressOf } from "./progress.js";

@@ -1,9 +1,9 @@
 // A link to a sweep by name, if only the id is known; and a sweep as a line. Uses the list: a deleted sweep is not an error.
 
-import { useFetched } from "../data/fetched.js";
-import { sweepAddress } from "../data/router.js";
 import { number } from "../format.js";
 import { html } from "../view.js";
+import { useFetched } from "../data/fetched.js";
+import { sweepAddress } from "../data/router.js";
 import { StatusBar } from "../ui/meter.js";
 import { StatusLabel } from "./status.js";
 
