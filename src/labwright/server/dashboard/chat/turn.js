@@ -161,7 +161,7 @@ function End({ end }) {
     <${Icon} name="octagon-alert" size="14" />
     <span>
       ${message}
-      ${hint && html`<span class="muted">${hint}</span>`}
+      ${hint && html`${" "}<span class="muted">${hint}</span>`}
     </span>
   </div>`;
 }

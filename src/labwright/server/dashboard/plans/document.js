@@ -85,7 +85,7 @@ const FormatErrors = ({ errors, onLine }) =>
           }
           <span>
             ${coded(message)}
-            ${hint && html`<span class="muted">${coded(hint)}</span>`}
+            ${hint && html`${" "}<span class="muted">${coded(hint)}</span>`}
           </span>
         </li>`,
     )}

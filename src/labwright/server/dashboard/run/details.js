@@ -49,7 +49,7 @@ export function RunDetails({ run }) {
               (name) =>
                 html`<code class="tag" key=${name} title=${run.env[name] ?? "secret"}>
                   ${name}
-                </code>`,
+                </code>${" "}`,
             )}
           </p>`
           : html`<p class="muted">Same as the server's environment.</p>`
@@ -284,6 +284,6 @@ const FileNames = ({ title, names }) =>
       (name) =>
         html`<code class="tag" key=${name}>
           ${name}
-        </code>`,
+        </code>${" "}`,
     )}
   </p>`;

@@ -154,7 +154,7 @@ function Header({ run }) {
             (tag) =>
               html`<a class="tag" key=${tag} href="#/runs?tag=${encodeURIComponent(tag)}">
                 ${tag}
-              </a>`,
+              </a>${" "}`,
           )}
         </${Fact}>`
       }

@@ -71,9 +71,9 @@ function Row({ setting, help, value, onChange }) {
   const isSwitch = typeof setting.default === "boolean";
   const locked = isFixed || !isPerson();
   const notes = [
-    isFixed && `set by LABWRIGHT_${name.toUpperCase()}`,
-    atStart && "needs a restart",
-    setting.value !== setting.following && `currently ${text(setting.value)}`,
+    isFixed && `Set by LABWRIGHT_${name.toUpperCase()}.`,
+    atStart && "Needs a restart.",
+    setting.value !== setting.following && `Currently ${text(setting.value)}.`,
   ].filter(Boolean);
   const input = isSwitch
     ? html`<input
@@ -101,9 +101,9 @@ function Row({ setting, help, value, onChange }) {
     </label>
     ${input}
     <p class="muted small" id="about-${name}">
-      ${help}.${bounds ? ` ${bounds[0]} to ${bounds[1].toLocaleString("en")}.` : ""}
+      ${help}.${bounds ? ` Range: ${bounds[0]} to ${bounds[1].toLocaleString("en")}.` : ""}
       ${bounds || isSwitch ? ` Default: ${asText(setting.default)}.` : ""}${" "}
-      ${notes.length > 0 && html`<strong>${notes.join("; ")}</strong>`}
+      ${notes.length > 0 && html`<strong>${notes.join(" ")}</strong>`}
     </p>
   </div>`;
 }
@@ -124,13 +124,13 @@ function asValue(typed, { default: standard }) {
 
 export const GROUPS = {
   models: {
-    model: "Default model, as provider:model. Empty: fixed rules, no data leaves the machine",
-    model_cheap: "Model for simple requests. Empty: the default model",
-    model_heavy: "Model for hard requests. Empty: the default model",
-    session_usd_limit: "Cost in dollars at which a conversation pauses and asks. 0: no limit",
-    session_token_limit: "Tokens at which a conversation pauses and asks. 0: no limit",
-    model_max_tokens: "Max tokens per response. 0: the provider's limit",
-    model_requests_per_minute: "Max requests per minute to one provider. 0: no limit",
+    model: "Default model, as provider:model (empty = fixed rules, no data leaves the machine)",
+    model_cheap: "Model for simple requests (empty = the default model)",
+    model_heavy: "Model for hard requests (empty = the default model)",
+    session_usd_limit: "Cost in dollars at which a conversation pauses and asks (0 = no limit)",
+    session_token_limit: "Tokens at which a conversation pauses and asks (0 = no limit)",
+    model_max_tokens: "Max tokens per response (0 = the provider's limit)",
+    model_requests_per_minute: "Max requests per minute to one provider (0 = no limit)",
     model_silence_seconds: "Timeout for a silent connection, in seconds",
     model_answer_seconds: "Timeout per response, in seconds",
     model_retries: "Retries after a temporary error",
@@ -138,13 +138,13 @@ export const GROUPS = {
   },
   limits: {
     max_parallel:
-      "Max parallel runs without GPUs. 0: half of the cores. A value set on the cluster page takes precedence",
+      "Max parallel runs without GPUs (0 = half of the cores). A value set on the cluster page takes precedence",
     ageing_seconds: "Seconds after which smaller runs no longer overtake a run that needs several GPUs",
     gpu_busy_memory_mb: "A GPU with more memory in use counts as busy",
     gpu_busy_utilization: "A GPU with a higher utilization (percent) counts as busy",
     grace_seconds: "Seconds between TERM and KILL when a run is stopped",
-    log_cap_mb: "Max output size. Larger output keeps its start and end. 0: no limit",
-    system_metrics_seconds: "Seconds between samples of CPU, memory and disk. 0: off",
+    log_cap_mb: "Max output size. Larger output keeps its start and end (0 = no limit)",
+    system_metrics_seconds: "Seconds between samples of CPU, memory and disk (0 = off)",
     metrics_key_value: "Read key=value pairs in the output as metrics",
     keep_days: "Freeing space removes logs of runs that ended more days ago",
     keep_archived_days: "Freeing space deletes archived runs that ended more days ago",

@@ -152,19 +152,14 @@ function Overview({ sweep, results, runs }) {
         best
           ? html`<p class="best-value num">
             <strong title=${best.mean}>${number(best.mean)}</strong>
-            ${
-              best.n > 1 &&
-              html`<span class="muted">
-                ± ${number(best.std)}, n = ${best.n}
-              </span>`
-            }
+            ${best.n > 1 && html`${" "}<span class="muted">± ${number(best.std)}, n = ${best.n}</span>`}
           </p>
           <p class="names">
             ${Object.entries(best.params).map(
               ([name, value]) =>
                 html`<code class="tag" key=${name}>
                   ${name}=${text(value)}
-                </code>`,
+                </code>${" "}`,
             )}
           </p>
           <p>
@@ -205,7 +200,7 @@ function NoBest({ sweep, runs }) {
         (name) =>
           html`<code class="tag" key=${name}>
             ${name}
-          </code>`,
+          </code>${" "}`,
       )}
     </p>`
   }

@@ -102,7 +102,7 @@ function Iteration({ one, metric, isBest, open }) {
         ([name, value]) =>
           html`<code key=${name}>
             ${name}=${text(value)}
-          </code>`,
+          </code>${" "}`,
       )}
       ${!Object.keys(one.change).length && html`<span class="muted small">no changes</span>`}
     </p>

@@ -141,7 +141,7 @@ function Found({ wild }) {
           ([name, value]) =>
             html`<code key=${name}>
               ${name}=${text(value)}
-            </code>`,
+            </code>${" "}`,
         )}
       </p>
       <p class="small">
