@@ -54,7 +54,7 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     expect(extend).to_be_disabled()  # by nothing
     expect(page.get_by_label("Total seeds")).to_have_count(0)  # it has none, and can be given none
     values = page.get_by_label("More values for wait")
-    expect(values).to_have_attribute("placeholder", "beside 0, 300")
+    expect(values).to_have_attribute("placeholder", "current: 0, 300")
     values.fill("301")
     extend.click()
     expect(page.locator(".sweep-progress")).to_contain_text("4 runs")

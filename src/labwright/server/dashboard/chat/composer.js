@@ -53,7 +53,7 @@ function Form({ draft, setDraft, mode, setMode, modes, state, onSend, onStop, ex
       ref=${field}
       rows="1"
       aria-label="Message"
-      placeholder="Ask or give an instruction. Type @ to mention a run, sweep or plan."
+      placeholder="Ask or instruct; @ mentions a run"
       maxlength="200000"
       value=${draft}
       autocomplete="off"
