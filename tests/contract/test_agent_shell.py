@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from labwright.agent.shell import Told, execute, why_not
+from labwright.agent.shell import ShellResult, execute, why_not
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden
@@ -54,7 +54,7 @@ def lab(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield opened
 
 
-def run(lab: Lab, command: str, *, writes: bool = True, **more: Any) -> Told:
+def run(lab: Lab, command: str, *, writes: bool = True, **more: Any) -> ShellResult:
     return execute(lab, AGENT, command, writes=writes, key=f"call {next(_keys)}", **more)
 
 

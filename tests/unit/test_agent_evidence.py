@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from labwright.agent.evidence.check import Known, check
+from labwright.agent.evidence.check import CheckContext, check
 from labwright.agent.evidence.evidence import Evidence
 from labwright.agent.evidence.review import review
 from labwright.agent.evidence.sources import look
@@ -52,7 +52,7 @@ class Bench:
         return Evidence(id=name, kind=kind, source=source, seen=look(self.lab, kind, source))
 
     def faults(self, text: str) -> list[tuple[str, str]]:
-        known = Known(
+        known = CheckContext(
             evidence=self.evidence,
             look_again=lambda one: look(self.lab, one.kind, one.source),
             exists=lambda name: name in {self.a.id, self.b.id, self.log.id},
@@ -206,7 +206,7 @@ def test_a_number_behind_words_without_end_is_marked_all_the_same(bench: Bench) 
 
 def test_a_mark_says_where_the_number_stands(bench: Bench) -> None:
     text = "All is well. It reached 0.5 in the end."
-    known = Known(evidence={}, look_again=lambda _: None, exists=lambda _: True)
+    known = CheckContext(evidence={}, look_again=lambda _: None, exists=lambda _: True)
     (mark,) = check(text, known)
     assert text[mark.start : mark.end] == mark.text == "0.5"
 

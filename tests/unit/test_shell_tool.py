@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from labwright.agent.conversation import sessions
-from labwright.agent.shell import Told
+from labwright.agent.shell import ShellResult
 from labwright.agent.tools import CHAT_TOOLS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON, Actor, Scope
@@ -79,12 +79,12 @@ def test_a_plan_that_a_command_saves_while_planning_ends_the_turn_with_its_line(
 ) -> None:
     made = {}
 
-    def saves(lab: Lab, actor: Actor, _command: str, **_: object) -> Told:
+    def saves(lab: Lab, actor: Actor, _command: str, **_: object) -> ShellResult:
         by = {"session_id": None, "actor": Actor(scope, actor.name)}
         made["well formed"] = plans.create_document(lab, title="a", goal="b", raw_markdown=GOOD, **by)["id"]
         made["malformed"] = plans.create_document(lab, title="a", goal="b", raw_markdown="words", **by)["id"]
         plans.create_document(lab, title="a", goal="b", raw_markdown=GOOD, session_id=None, actor=PERSON)
-        return Told(exit_code=0, output="{}", seconds=0.1)
+        return ShellResult(exit_code=0, output="{}", seconds=0.1)
 
     monkeypatch.setattr("labwright.agent.tools.shell.execute", saves)
     with talking(lab, script([call("shell", command="curl …/plans")], ["Done."])):

@@ -1,4 +1,4 @@
-"""Conversations and modes. `AgentSession` is the Python surface of planning, which needs no server."""
+"""Conversations, tools and modes. `AgentSession` belongs to the Python API of planning, which needs no server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True)
 class AgentSession:
-    """What was said to `PlanMode`, in order; conversations with a server are in `sessions.py`."""
+    """The user's messages to `PlanMode`, in order. Conversations with a server are in `conversation/sessions.py`."""
 
-    said: list[str] = field(default_factory=list)  # by the person
+    said: list[str] = field(default_factory=list)  # by the user

@@ -1,1 +1,1 @@
-"""A project's verbs as tools of the Model Context Protocol. Its SDK is imported here alone, and only to serve."""
+"""The project's tools over the Model Context Protocol. Only this package imports its SDK, and only to serve."""

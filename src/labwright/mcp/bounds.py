@@ -1,4 +1,4 @@
-"""Results of bounded size, whatever there is to tell: what is left out is counted where it was."""
+"""Limit the size of results. Each place where something is left out says how much."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from itertools import islice
 from typing import Any
 
 LONGEST_RESULT = 24_000  # characters of JSON
-# How many entries of a list and how many characters of a text are kept, from generous to tight.
+# The number of list entries and of characters per text that are kept, from many to few.
 _STEPS = ((1000, 24_000), (200, 8_000), (50, 2_000), (20, 800), (8, 300), (3, 100), (1, 40))
 
 
 def bounded_json(value: Any) -> str:
-    """The first of the steps that fits; the last one cuts."""
+    """Return the value as JSON, shortened by the first step that fits; the last one cuts."""
     text = ""
     for entries, letters in _STEPS:
         text = json.dumps(_shortened(value, entries, letters), ensure_ascii=False, separators=(",", ":"))

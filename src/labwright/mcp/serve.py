@@ -1,4 +1,4 @@
-"""Serve over standard input and output, or over HTTP on this machine alone, where a token is asked for."""
+"""Serve over standard input and output, or over HTTP on this machine only, with a token."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from labwright.tokens import verify
 
 _HOST = "127.0.0.1"
 _PATH = "/mcp"
-_WELCOME = frozenset({TokenScope.PERSON, TokenScope.AGENT})
+_ALLOWED = frozenset({TokenScope.PERSON, TokenScope.AGENT})
 
 
 def serve_stdio(project: Path) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else Ctrl-C would wait for a thread that waits for a line
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # otherwise Ctrl-C waits for a thread that waits for a line
     anyio.run(make_server(project).run_stdio_async)
 
 
 def serve_http(project: Path, port: int, on_ready: Callable[[str], None]) -> None:
-    """Blocks until it is told to end."""
+    """Serve until the process is told to end."""
     listener = _listen(port)
     port = listener.getsockname()[1]
     hosts = [f"{name}:{port}" for name in (_HOST, "localhost")]
@@ -47,7 +47,7 @@ def serve_http(project: Path, port: int, on_ready: Callable[[str], None]) -> Non
         TokenCheck(app, ProjectPaths(project)),
         log_config=None,
         access_log=False,
-        timeout_graceful_shutdown=2,  # open streams would hold it up for ever
+        timeout_graceful_shutdown=2,  # open streams would delay the end forever
         server_header=False,
         proxy_headers=False,
         ws="none",
@@ -68,25 +68,25 @@ def _listen(port: int) -> socket.socket:
 
 
 class TokenCheck:
-    """A person's or an agent's token of this project; whichever it is, the tools act as an agent."""
+    """Require a person's or an agent's token of this project. The tools act as an agent with either."""
 
     def __init__(self, app: ASGIApp, paths: ProjectPaths) -> None:
         self._app = app
         self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and not self._is_welcome(scope):
+        if scope["type"] == "http" and not self._is_allowed(scope):
             await _refuse(send)
         else:
             await self._app(scope, receive, send)
 
-    def _is_welcome(self, scope: Scope) -> bool:
-        """The secret is read each time: a new one voids the old at once."""
+    def _is_allowed(self, scope: Scope) -> bool:
+        """Read the secret for every request, so that a new one is valid immediately."""
         try:
             actor = verify(read_token(self._paths), _token_in(scope))
-        except LabwrightError:  # no secret, so no token can be right
+        except LabwrightError:  # without a secret no token is valid
             return False
-        return actor is not None and actor.scope in _WELCOME
+        return actor is not None and actor.scope in _ALLOWED
 
 
 def _token_in(scope: Scope) -> str:
@@ -97,7 +97,7 @@ def _token_in(scope: Scope) -> str:
 
 async def _refuse(send: Send) -> None:
     hint = "Send one as Authorization: Bearer; labwright token --scope agent prints one."
-    error = {"code": "unauthorized", "message": "A token of a person or an agent is needed.", "hint": hint}
+    error = {"code": "unauthorized", "message": "A person's or an agent's token is required.", "hint": hint}
     headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
     await send({"type": "http.response.start", "status": 401, "headers": headers})
     await send({"type": "http.response.body", "body": json.dumps({"error": error}).encode()})

@@ -1,4 +1,4 @@
-"""The verbs of approvals: list, respond. Asking is the turn's own business."""
+"""List approvals and respond to one. Turns create them (`TurnLog.ask`)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def page(
 
 
 def respond(lab: Lab, approval_id: str, *, approved: bool, reason: str, actor: Actor) -> ApprovalRequest:
-    """The turn that asked goes on with the answer, in the same transaction: a kill in between loses neither."""
+    """Store the answer and let the turn continue, in one transaction, so that a kill loses neither."""
     with lab.db.transaction() as tx:
         answered = approvals.get(tx.connection, approval_id).answered(approved, reason, actor, now())
         approvals.change(tx, answered, str(actor))
         before = sessions.get(tx.connection, answered.session_id)
         if before.status is SessionStatus.ASKING and before.turn == answered.turn:
-            going_on = before.evolve(status=SessionStatus.WORKING, updated_at=now())
-            going_on = sessions.append(tx, going_on, [(PieceKind.APPROVAL, answered.to_dict())])
-            sessions.change(tx, before, going_on, str(actor))
+            working = before.evolve(status=SessionStatus.WORKING, updated_at=now())
+            working = sessions.append(tx, working, [(PieceKind.APPROVAL, answered.to_dict())])
+            sessions.change(tx, before, working, str(actor))
     lab.publish_hint(Hint(CHAT_HINT, session_id=answered.session_id))
     return answered

@@ -1,4 +1,4 @@
-"""The verbs of memories: list, add, change, delete."""
+"""List, add, change and delete memories: facts that every conversation is shown."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def page(
 def add(
     lab: Lab, text: str, actor: Actor, *, session_id: str | None = None, key: IdempotencyKey | None = None
 ) -> Memory:
-    """A person's own is accepted at once; an agent's is a proposal."""
+    """Add a memory. A person's is accepted immediately; an agent's is a proposal."""
     at = now()
     memory = Memory(
         id=new_id(MEMORY),

@@ -1,7 +1,7 @@
-"""The verbs of suggestions: list, accept into a skill or a template of the project, dismiss.
+"""List suggestions, accept one into a skill or a template of the project, or dismiss it.
 
-They are kept in the log of their conversation. What is accepted is written first, and noted after: a kill in between
-leaves a suggestion that can be accepted again, and writes nothing twice.
+Suggestions are stored in the log of their conversation. Accepting writes the file first and records the answer after: a
+kill in between leaves a suggestion that can be accepted again, and nothing is written twice.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from labwright.services import skills
 from labwright.store import sessions
 
 View = dict[str, Any]
-SKILL = "workflow-improvements"  # where they are accepted into if nobody says otherwise; conversations are told it
+SKILL = "workflow-improvements"  # the default target; every conversation is shown it
 _TEMPLATES = "templates"
 _FILE = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 _NEW_SKILL = """\
 ---
 name: {name}
-description: How work goes better in this project, as learned in earlier conversations and accepted by a person.
+description: What improves work in this project, as learned in earlier conversations and accepted by a person.
 metadata:
   title: {title}
 ---
 
-Do it this way in this project:
+Work this way in this project:
 
 """
 
 
 def page(lab: Lab, session_id: str | None, status: SuggestionStatus | None) -> list[View]:
-    """Newest first."""
+    """Return suggestions, newest first."""
     found = {data["id"]: (session, data) for session, data in sessions.suggestions(lab.db.reader(), session_id)}
     views = [{"session_id": session, **data} for session, data in reversed(found.values())]
     return [view for view in views if status is None or view["status"] == status]
@@ -67,7 +67,7 @@ def _pending(lab: Lab, suggestion_id: str) -> tuple[str, Suggestion]:
     if found is None:
         raise NotFound(f"There is no suggestion {suggestion_id}.", hint="List them with GET /suggestions.")
     suggestion = Suggestion.from_dict(found)
-    suggestion.answered(SuggestionStatus.DISMISSED, "")  # refuses one that was answered before
+    suggestion.answered(SuggestionStatus.DISMISSED, "")  # refuses a suggestion that was answered before
     return found["session_id"], suggestion
 
 
@@ -89,27 +89,29 @@ def _add_to_skill(lab: Lab, name: str, line: str, actor: Actor) -> None:
         skills.create(lab, f"{_NEW_SKILL.format(name=name, title=title)}{line}\n", actor)
         return
     if found["source"] != "project":
-        hint = f"Write one of the project's own over it first, or accept it into {SKILL}."
-        raise Forbidden(f"{name} is built in and stays as it is.", hint=hint)
+        hint = f"Save a skill of the project with this name first, or accept it into {SKILL}."
+        raise Forbidden(f"{name} is built in and cannot be changed.", hint=hint)
     if line not in found["text"].splitlines():
         skills.replace(lab, name, f"{found['text'].rstrip()}\n{line}\n", actor)
 
 
 def _one_line(text: str) -> str:
-    """As an item of a list: no line of its own, and nothing that would be filled in as a variable."""
+    """Return the text as one line without template variables."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     return re.sub(r"\s+", " ", plain).replace("{{", "{ {").strip()
 
 
 def _write_template(lab: Lab, name: str, text: str) -> str:
     if not _FILE.fullmatch(name):
-        raise Invalid(f"{name[:100]!r} is no name for a template.", hint="Use a file name, such as lr-sweep.yaml.")
+        raise Invalid(
+            f"{name[:100]!r} is not a valid name for a template.", hint="Use a file name, such as lr-sweep.yaml."
+        )
     path = Path(_TEMPLATES, name)
     target = lab.paths.project / path
     if not target.parent.resolve().is_relative_to(lab.paths.project.resolve()):
-        raise Conflict(f"{_TEMPLATES}/ leads out of the project.", hint="Make it a folder of the project.")
+        raise Conflict(f"{_TEMPLATES}/ is outside of the project.", hint="Make it a folder of the project.")
     if target.is_symlink() or (target.exists() and target.read_bytes() != text.encode()):
-        raise Conflict(f"There is a {path} already.", hint="Choose another name.")
+        raise Conflict(f"{path} already exists.", hint="Choose another name.")
     target.parent.mkdir(exist_ok=True)
     write_whole(target, text.encode())
     return str(path)

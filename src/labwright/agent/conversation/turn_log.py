@@ -1,4 +1,4 @@
-"""What one turn writes into its session's log. Once the turn is over, by whomever, nothing more is taken."""
+"""What one turn writes into its session's log. After the turn has ended, writes are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labwright.store.sessions import NewPiece
 
 
 class TurnOver(Exception):
-    """Somebody has stopped the turn."""
+    """Somebody stopped the turn."""
 
 
 class TurnLog:
@@ -31,20 +31,20 @@ class TurnLog:
         return sessions.get(self.lab.db.reader(), self.session_id)
 
     def pieces(self) -> list[Piece]:
-        """Of the whole conversation, without the parts of answers."""
+        """Return the pieces of the whole conversation, without the parts of unfinished answers."""
         return sessions.whole_pieces(self.lab.db.reader(), self.session_id)
 
     def own_pieces(self) -> list[Piece]:
         return of_turn(self.pieces(), self.turn)
 
     def has_loose_text(self) -> bool:
-        """Whether the log ends in parts of an answer that never became whole."""
+        """Return whether the log ends with parts of an unfinished answer."""
         session = self.session
         last = sessions.pieces_after(self.lab.db.reader(), self.session_id, session.last_seq - 1, 1)
         return bool(last) and last[0].kind in (PieceKind.TEXT, PieceKind.THINKING)
 
     def write(self, *pieces: NewPiece, **facts: Any) -> Session:
-        """In one transaction, with what else changes of the session."""
+        """Write pieces and change facts of the session in one transaction."""
         with self.lab.db.transaction() as tx:
             before = sessions.get(tx.connection, self.session_id)
             if before.turn != self.turn or before.status is not SessionStatus.WORKING:
@@ -61,7 +61,7 @@ class TurnLog:
         self.write(*before, ended, status=SessionStatus.IDLE, waits=waits)
 
     def ask(self, question: str, *, call_id: str, action: dict[str, Any]) -> None:
-        """The turn rests, and takes no tokens, until a person has answered."""
+        """Store an approval. The turn pauses, without using tokens, until a person has answered."""
         approval = ApprovalRequest(
             id=new_id(APPROVAL),
             session_id=self.session_id,

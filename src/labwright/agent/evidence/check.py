@@ -1,6 +1,6 @@
-"""Every number of an answer against the evidence it cites: what has no source, or another value, is marked.
+"""Check every number of an answer against the evidence it cites, and mark those without a source or with another value.
 
-Not covered: numbers spelled out in words, and claims without any number, id or comparison in them.
+Not checked: numbers spelled out in words, and claims without any number, id or comparison.
 """
 
 from __future__ import annotations
@@ -12,15 +12,13 @@ from enum import StrEnum
 from itertools import chain, islice
 from typing import Any
 
-from labwright.agent.evidence.evidence import Evidence, Seen
-from labwright.agent.evidence.matching import is_shown
-from labwright.agent.evidence.movement import contradicted
-from labwright.agent.evidence.numbers import CITATION, ID, Written, moments, numbers
-from labwright.agent.evidence.ordering import RankedList, agrees, comparing, ranked_lists
+from labwright.agent.evidence.comparisons import RankedList, agrees, comparing, contradicted, ranked_lists
+from labwright.agent.evidence.evidence import Evidence, Reading
+from labwright.agent.evidence.numbers import CITATION, ID, Written, is_shown, moments, numbers
 from labwright.agent.evidence.subjects import Named, Subjects
 
 
-class Fault(StrEnum):
+class MarkKind(StrEnum):
     NO_SOURCE = "no_source"
     MISMATCH = "mismatch"
     UNKNOWN_EVIDENCE = "unknown_evidence"
@@ -36,7 +34,7 @@ class Mark:
     start: int
     end: int
     text: str
-    fault: Fault
+    fault: MarkKind
     detail: str
 
     def to_dict(self) -> dict[str, Any]:
@@ -44,29 +42,29 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What an answer is held against."""
+class CheckContext:
+    """What an answer is checked against."""
 
     evidence: Mapping[str, Evidence]
-    look_again: Callable[[Evidence], Seen | None]  # none: the source is gone
-    exists: Callable[[str], bool]  # whether an id names something
+    look_again: Callable[[Evidence], Reading | None]  # None if the source no longer exists
+    exists: Callable[[str], bool]  # whether something has this id
     named: Named = lambda _names: {}
-    settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and values that were chosen
-    said: tuple[str, ...] = ()  # by the person
-    done: frozenset[int] = frozenset()  # how often something was done, in a turn or in all
-    quotes: tuple[str, ...] = ()  # what a person said, commands that were given, results as they were shown
-    refusals: tuple[str, ...] = ()  # what tools said instead of doing something
+    settings: Mapping[str, frozenset[float]] = field(default_factory=dict)  # parameters and their chosen values
+    said: tuple[str, ...] = ()  # by the user
+    done: frozenset[int] = frozenset()  # how often something was done, per turn and in total
+    quotes: tuple[str, ...] = ()  # the user's messages, commands and results
+    refusals: tuple[str, ...] = ()  # messages of tools that refused
 
 
 _MOST_MARKS = 500
 _LONGEST_SENTENCE = 4000  # characters
-_LONGEST_NAME = 200  # of a setting
-# A block of code belongs to the words with a colon before it.
+_LONGEST_NAME = 200  # of a setting's name
+# A code block belongs to the text with a colon before it.
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\d\s])|(?<![:\n])\n+|(?<=:)\n+(?![\n`])")
 _CODE = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
-_ARGUMENT = re.compile(r"\s'([^'\s]+\s[^'\n]+)'(?=[\s`])")  # of several words
+_ARGUMENT = re.compile(r"\s'([^'\s]+\s[^'\n]+)'(?=[\s`])")  # with several words
 _SETTING = re.compile(r"(?:--)?([A-Za-z_][\w.-]*)\s*(?:=|:|\bof\b|\bto\b|\s)\s*$")
-# What is proposed or handed back claims nothing of what is; what is said of a run or a metric does.
+# Proposals and repetitions claim nothing. A statement about a run or a metric does.
 _PROPOSES = re.compile(
     r"\b(?:try|trying|suggest|propose|recommend|let me|let's|i will|i'll|shall i|would you like|plan to"
     r"|start(?:ing)? with|(?:use|run) this|you (?:can|could) (?:use|run)|workflow improvement)\b",
@@ -81,8 +79,8 @@ _I_DID = re.compile(
 _ECHOES = re.compile(r"\b(?:you (?:asked|said|wanted|mentioned|gave)|as you)\b", re.IGNORECASE)
 
 
-def check(text: str, known: Known) -> list[Mark]:
-    """The first so many: beyond them nobody reads on."""
+def check(text: str, known: CheckContext) -> list[Mark]:
+    """Return the first marks; nobody reads more than these."""
     subjects = Subjects(text, known.evidence.values(), known.named)
     sentences = (_Sentence(words, start, known, subjects) for start, words in _sentences(text))
     of_sentences = (mark for sentence in sentences for mark in sentence.marks())
@@ -98,7 +96,7 @@ def _places(words: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _sentences(text: str) -> Iterator[tuple[int, str]]:
-    """A row of a table is one, and so is a line of a list. One that does not end is cut between two words."""
+    """Yield sentences with their start. A table row and a list line are sentences. Very long ones are cut."""
     start = 0
     plain = _CODE.sub(lambda code: ("`" if code.group(0).startswith("```") else "x") * len(code.group(0)), text)
     ends = [(found.start(), found.end()) for found in _SENTENCE_END.finditer(plain)]
@@ -112,21 +110,21 @@ def _sentences(text: str) -> Iterator[tuple[int, str]]:
         start = following
 
 
-def _unknown_ids(text: str, known: Known) -> Iterator[Mark]:
+def _unknown_ids(text: str, known: CheckContext) -> Iterator[Mark]:
     for found in ID.finditer(text):
         if not known.exists(found.group(0)):
-            yield _mark(found.start(), found.group(0), Fault.UNKNOWN_ID, "there is nothing by this id")
+            yield _mark(found.start(), found.group(0), MarkKind.UNKNOWN_ID, "nothing has this id")
 
 
-def _unknown_evidence(text: str, known: Known) -> Iterator[Mark]:
+def _unknown_evidence(text: str, known: CheckContext) -> Iterator[Mark]:
     for found in CITATION.finditer(text):
         for name in re.findall(r"E\d+", found[1]):
             if name not in known.evidence:
                 detail = f"no tool gave {name} in this conversation"
-                yield _mark(found.start(), found.group(0), Fault.UNKNOWN_EVIDENCE, detail)
+                yield _mark(found.start(), found.group(0), MarkKind.UNKNOWN_EVIDENCE, detail)
 
 
-def _of_ranked_list(found: RankedList, known: Known, subjects: Subjects) -> Iterator[Mark]:
+def _of_ranked_list(found: RankedList, known: CheckContext, subjects: Subjects) -> Iterator[Mark]:
     ranked = found.subjects(subjects)
     if len(ranked) < 2:
         return
@@ -136,23 +134,23 @@ def _of_ranked_list(found: RankedList, known: Known, subjects: Subjects) -> Iter
         yield _mark(found.start, found.said[0], *fault)
 
 
-def _against_rankings(cited: Iterable[Evidence], agree: Callable[[Seen], bool]) -> tuple[Fault, str] | None:
+def _against_rankings(cited: Iterable[Evidence], agree: Callable[[Reading], bool]) -> tuple[MarkKind, str] | None:
     rankings = [one for one in cited if one.compares]
     if not rankings:
-        return Fault.NO_COMPARISON, "nothing that compares is cited for it; compare first"
+        return MarkKind.NO_COMPARISON, "no comparison is cited for it; compare first"
     if any(agree(one.seen) for one in rankings):
         return None
-    return Fault.WRONG_ORDER, f"{rankings[0].id} says {' > '.join(rankings[0].seen.order[:5])}"
+    return MarkKind.WRONG_ORDER, f"{rankings[0].id} says {' > '.join(rankings[0].seen.order[:5])}"
 
 
-def _mark(start: int, text: str, fault: Fault, detail: str) -> Mark:
+def _mark(start: int, text: str, fault: MarkKind, detail: str) -> Mark:
     return Mark(start=start, end=start + len(text), text=text, fault=fault, detail=detail)
 
 
 class _Sentence:
-    """One sentence: its numbers, the citations that each of them leans on, and what it is about."""
+    """One sentence: its numbers, the citation of each, and its subject."""
 
-    def __init__(self, text: str, offset: int, known: Known, subjects: Subjects) -> None:
+    def __init__(self, text: str, offset: int, known: CheckContext, subjects: Subjects) -> None:
         self._text = text
         self._offset = offset
         self._known = known
@@ -166,11 +164,11 @@ class _Sentence:
                 yield mark
         for found in moments(self._text):
             if not self._is_quoted(found.group(0)):
-                yield self._mark(found.start(), found.group(0), Fault.NO_SOURCE, "no tool showed this time")
+                yield self._mark(found.start(), found.group(0), MarkKind.NO_SOURCE, "no tool showed this time")
         yield from self._of_comparison()
         yield from self._of_movement()
 
-    def _mark(self, start: int, text: str, fault: Fault, detail: str) -> Mark:
+    def _mark(self, start: int, text: str, fault: MarkKind, detail: str) -> Mark:
         return _mark(self._offset + start, text, fault, detail)
 
     def _of_number(self, written: Written) -> Mark | None:
@@ -178,35 +176,35 @@ class _Sentence:
             return None
         if self._claims_nothing(written):
             return None
-        names, clause = self._leans_on(written)
+        names, clause = self._citation_of(written)
         cited = [self._known.evidence[name] for name in names if name in self._known.evidence]
         if not names:
-            return self._mark(written.start, written.text, Fault.NO_SOURCE, "no evidence is cited for it")
+            return self._mark(written.start, written.text, MarkKind.NO_SOURCE, "no evidence is cited for it")
         if not cited:
-            return None  # that evidence is unknown is marked at the citation
+            return None  # unknown evidence is marked at the citation
         return self._against(written, clause, cited)
 
     def _against(self, written: Written, clause: str, cited: list[Evidence]) -> Mark | None:
         fitting = [one for one in cited if is_shown(written, clause, one.seen)]
         if not fitting:
             shown = "; ".join(f"{one.id} shows {_shown(one.seen)}" for one in cited)
-            return self._mark(written.start, written.text, Fault.MISMATCH, shown[:300])
+            return self._mark(written.start, written.text, MarkKind.MISMATCH, shown[:300])
         strangers = [self._is_about_another(clause, one) for one in fitting]
         if all(strangers):
-            return self._mark(written.start, written.text, Fault.OTHER_SUBJECT, strangers[0])
+            return self._mark(written.start, written.text, MarkKind.OTHER_SUBJECT, strangers[0])
         return self._changed(written, clause, fitting)
 
     def _changed(self, written: Written, clause: str, fitting: list[Evidence]) -> Mark | None:
-        """What has ended must still show the same; what goes on may have moved on."""
+        """Mark the number if an ended source no longer shows it. A running source may have changed."""
         for one in fitting:
             seen = self._known.look_again(one) if one.seen.settled else one.seen
             if seen is not None and is_shown(written, clause, seen):
                 return None
-        detail = f"{fitting[0].id} showed it, and does not any more"
-        return self._mark(written.start, written.text, Fault.SOURCE_CHANGED, detail)
+        detail = f"{fitting[0].id} no longer shows it"
+        return self._mark(written.start, written.text, MarkKind.SOURCE_CHANGED, detail)
 
-    def _leans_on(self, written: Written) -> tuple[list[str], str]:
-        """The next citation after it, else the last before it; and the words between that one and its neighbour."""
+    def _citation_of(self, written: Written) -> tuple[list[str], str]:
+        """Return the next citation after the number, or the last before it, and the text between two citations."""
         for start, _, names in self._cites:
             if start >= written.start:
                 before = max((end for _, end, _ in self._cites if end <= start), default=0)
@@ -217,40 +215,40 @@ class _Sentence:
         return [], self._text
 
     def _adjoins(self, first: int, other: int) -> bool:
-        """`[E1] [E2]` or `[E1][E2]`: one citation in two pieces."""
+        """Return whether two citations form one: `[E1] [E2]` or `[E1][E2]`."""
         return other >= first and not CITATION.sub("", self._text[first:other]).strip(" ,;")
 
     def _is_about_another(self, clause: str, one: Evidence) -> str:
-        """Why it cannot be about what the clause names; empty if it can."""
+        """Return why the evidence is not about what the clause names, or an empty text."""
         sweeps = {found for found in ID.findall(clause) if found.startswith("sweep-")}
         named = sweeps.union(*self._subjects.of(clause))
         if named and one.seen.about and not named & set(one.seen.about):
             return f"{one.id} is about {one.seen.about[0]}, not {', '.join(sorted(named))}"
-        spoken = self._keys_spoken(clause)
+        spoken = self._metrics_in(clause)
         if one.seen.key and spoken and one.seen.key.lower() not in spoken:
             return f"{one.id} is about {one.seen.key}, not {', '.join(sorted(spoken))}"
         return ""
 
     def _is_setting(self, written: Written) -> bool:
-        """`lr=0.01`, `--lr 0.01`: a value that was chosen or asked for, and not one that was measured."""
+        """Return whether the number is a chosen value, as in `lr=0.01` or `--lr 0.01`, and not a measured one."""
         before = self._text[max(0, written.start - _LONGEST_NAME) : written.start]
         found = _SETTING.search(before.replace("`", ""))
         chosen = self._known.settings.get(found[1].lower()) if found else None
         return chosen is not None and written.value in chosen
 
     def _is_own_doing(self, written: Written) -> bool:
-        """`I started 3 runs`: the log of the conversation is the evidence."""
+        """Return whether the conversation's log is the evidence, as in `I started 3 runs`."""
         return written.value in self._known.done and _I_DID.search(self._text[: written.start]) is not None
 
     def _claims_nothing(self, written: Written) -> bool:
-        if self._cites or ID.search(self._text) or self._keys_spoken(self._text):
+        if self._cites or ID.search(self._text) or self._metrics_in(self._text):
             return False
         if _ECHOES.search(self._text):
             return any(found.value == written.value for text in self._known.said for found in numbers(text))
         return _PROPOSES.search(self._text) is not None and not _CLAIMS.search(self._text)
 
-    def _keys_spoken(self, words: str) -> set[str]:
-        """Metrics by name, of those that there is evidence of."""
+    def _metrics_in(self, words: str) -> set[str]:
+        """Return the metrics that the text names and that have evidence."""
         keys = {one.seen.key.lower() for one in self._known.evidence.values() if one.seen.key}
         return {key for key in keys if re.search(rf"(?<![\w/]){re.escape(key)}(?![\w/])", words.lower())}
 
@@ -262,7 +260,7 @@ class _Sentence:
         )
 
     def _are_own_words(self, code: str, place: int) -> bool:
-        """What the user said, handed back as an argument: `labwright plan new 'lr 0.1 or 0.3'`."""
+        """Return whether an argument repeats the user's text: `labwright plan new 'lr 0.1 or 0.3'`."""
         arguments = (found for found in _ARGUMENT.finditer(code) if found.start() < place < found.end())
         return any(found[1] in text for found in arguments for text in self._known.said)
 
@@ -280,16 +278,16 @@ class _Sentence:
 
     def _of_movement(self) -> Iterator[Mark]:
         for start, words, detail in contradicted(self._text, self._cited()):
-            yield self._mark(start, words, Fault.WRONG_ORDER, detail)
+            yield self._mark(start, words, MarkKind.WRONG_ORDER, detail)
 
     def _cited(self) -> list[Evidence]:
         names = dict.fromkeys(name for _, _, names in self._cites for name in names)
         return [self._known.evidence[name] for name in names if name in self._known.evidence]
 
 
-def _shown(seen: Seen) -> str:
+def _shown(seen: Reading) -> str:
     values = [f"{name} {value:g}" for name, value in list(seen.values.items())[:8]]
-    return ", ".join(values) if values else "words without that number" if seen.texts else "no number"
+    return ", ".join(values) if values else "text without that number" if seen.texts else "no number"
 
 
 def evidence_in(pieces: Iterable[Mapping[str, Any]]) -> dict[str, Evidence]:

@@ -1,4 +1,4 @@
-"""An answer held against its conversation: which evidence there is, which values were chosen, which ids exist."""
+"""Check an answer against its conversation: its evidence, the chosen values, and the ids that exist."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from labwright.agent.evidence.check import Known, Mark, check, evidence_in
-from labwright.agent.evidence.evidence import Evidence, Seen
+from labwright.agent.evidence.check import CheckContext, Mark, check, evidence_in
+from labwright.agent.evidence.evidence import Evidence, Reading
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
 from labwright.domain.command_line import params_of
@@ -17,7 +17,7 @@ from labwright.domain.event import EventType
 from labwright.domain.session import Piece, PieceKind
 from labwright.store import alerts, approvals, events, memories, plans, runs, sessions, sweeps
 
-_NOT_STARTED = '"started": false'  # what a tool answers where something like it failed before
+_NOT_STARTED = '"started": false'  # the result of a tool if something similar failed before
 _STORES = {
     "run": runs.get_json,
     "sweep": sweeps.get,
@@ -30,14 +30,14 @@ _STORES = {
 
 
 def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any] = ()) -> list[Mark]:
-    """`calls_now`: arguments of the calls that come with the text itself."""
+    """Return the marks of an answer. `calls_now`: arguments of the calls in the same message."""
     if not text:
         return []
     evidence = evidence_in(piece.data for piece in pieces if piece.kind is PieceKind.EVIDENCE)
     calls = [call["arguments"] for p in pieces if p.kind is PieceKind.MESSAGE for call in p.data["calls"]]
     calls += calls_now
     results = [piece.data["text"] for piece in pieces if piece.kind is PieceKind.RESULT]
-    known = Known(
+    known = CheckContext(
         evidence=evidence,
         look_again=lambda one: _look_again(lab, one),
         exists=lambda found: _exists(lab, found),
@@ -52,7 +52,7 @@ def review(lab: Lab, text: str, pieces: Sequence[Piece], calls_now: Sequence[Any
 
 
 def _done(pieces: Sequence[Piece]) -> frozenset[int]:
-    """How many calls of each tool that writes have done something, in each turn and in all."""
+    """Return how many calls of each writing tool succeeded, per turn and in total."""
     calls = [piece for piece in pieces if piece.kind is PieceKind.RESULT and piece.data.get("writes")]
     calls = [piece for piece in calls if _NOT_STARTED not in piece.data["text"]]
     in_turns = Counter((piece.turn, piece.data["name"]) for piece in calls)
@@ -61,14 +61,14 @@ def _done(pieces: Sequence[Piece]) -> frozenset[int]:
 
 
 def _refusals(pieces: Sequence[Piece]) -> Iterator[str]:
-    """`There is no run 123`: the number is the one that was asked for."""
+    """Yield the messages of refusals: the number in `There is no run 123` needs no evidence."""
     for piece in pieces:
         if piece.kind is PieceKind.RESULT and not piece.data["ok"]:
             found = _loaded(piece.data["text"])
             yield from filter(None, (found.get("refused"), found.get("hint")))
 
 
-def _look_again(lab: Lab, one: Evidence) -> Seen | None:
+def _look_again(lab: Lab, one: Evidence) -> Reading | None:
     try:
         return look(lab, one.kind, one.source)
     except LabwrightError:
@@ -76,7 +76,7 @@ def _look_again(lab: Lab, one: Evidence) -> Seen | None:
 
 
 def _exists(lab: Lab, found: str) -> bool:
-    """A run that was deleted is not made up."""
+    """Return whether something has or had this id. A deleted run is not made up."""
     try:
         _STORES[found.partition("-")[0]](lab.db.reader(), found)
     except NotFound:
@@ -85,7 +85,7 @@ def _exists(lab: Lab, found: str) -> bool:
 
 
 def _settings(calls: Sequence[Any], results: Sequence[str]) -> dict[str, frozenset[float]]:
-    """Parameters by name, with the values that they were given in calls, or that runs had."""
+    """Return parameters with the values that calls gave them or that runs had."""
     found: dict[str, set[float]] = defaultdict(set)
     for name, value in (pair for source in (*calls, *_params(results)) for pair in _pairs(source)):
         found[name.lower()].add(value)
@@ -98,7 +98,7 @@ def _params(results: Sequence[str]) -> Iterator[Any]:
 
 
 def _loaded(text: str) -> Any:
-    """Nothing of a result that was cut to its size."""
+    """Return the parsed result, or nothing if it was cut."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,22 +1,56 @@
-"""Which runs some words speak of: by id, or by name.
+"""Which runs a text is about: by id, or by name.
 
-A name of letters alone, such as `baseline`, may be an ordinary word: it counts in quotes, behind "run", and where two
-such names are compared.
+A name of letters only, such as `baseline`, may be an ordinary word. It counts in quotes, after "run", and where two
+such names are compared or one is called the best, but not in questions and conditions.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 
 from labwright.agent.evidence.evidence import Evidence
 from labwright.agent.evidence.numbers import ID
-from labwright.agent.evidence.plain_names import PlainNames
 
-Named = Callable[[Iterable[str]], Mapping[str, Iterable[str]]]  # of these names, those of runs, with the runs' ids
-Subject = frozenset[str]  # ids of runs; several where they share a name
+Ids = frozenset[str]
+_BETWEEN = (
+    r"\s(?:(?:is|was|does|did|performs?|performed)\s)?(?:(?:much|far|clearly|slightly|significantly|still|also)\s)?"
+    r"(?:better than|worse than|beats?|outperforms?|outperformed|outranks?|surpass(?:es|ed)|ahead of|behind"
+    r"|superior to|inferior to|(?:has|had|reached|got)\s(?:a\s|the\s)?(?:higher|lower|better|worse)\s[\w./-]+\sthan)"
+    r"\s(?:the\s)?"
+)
+_BEST_IS = r"\b(?:best|worst)(?:\s(?:run|one))?\s(?:is|was)\s(?:the\s)?"
+_IS_BEST = r"\s(?:is|was)\sthe\s(?:best|worst)(?=\s(?:run|one|of|by)\b|\s?[\[.,;:!]|$)"
+
+
+class PlainNames:
+    def __init__(self, ids: Mapping[str, Ids]) -> None:
+        found: dict[str, Ids] = defaultdict(frozenset)
+        for name in filter(str.isalpha, ids):
+            found[name.lower()] |= ids[name]
+        self._ids = dict(found)
+        self._spoken = _compared("|".join(sorted(found, key=len, reverse=True))) if found else None
+
+    def placed_in(self, words: str) -> Iterator[tuple[int, int, Ids]]:
+        if self._spoken is None or words.rstrip().endswith("?"):
+            return
+        for match in self._spoken.finditer(words):
+            for group, name in match.groupdict().items():
+                if name:
+                    yield (*match.span(group), self._ids[name.lower()])
+
+
+def _compared(names: str) -> re.Pattern[str]:
+    before, after = r"(?<![\w=.`\"'-])(?<!\bif\s)(?<!\bwhether\s)", r"(?![\w=`\"'-]|\.\d)"
+    pair = rf"{before}(?P<first>{names}){_BETWEEN}(?P<second>{names}){after}"
+    best = rf"{_BEST_IS}(?P<best>{names}){after}"
+    return re.compile(rf"{pair}|{best}|{before}(?P<winner>{names}){_IS_BEST}", re.IGNORECASE)
+
+
+Named = Callable[[Iterable[str]], Mapping[str, Iterable[str]]]  # names of runs, with their ids
+Subject = frozenset[str]  # ids of runs; several if they share a name
 _RUN = "run-"
 _SHOWN_AS_NAME = re.compile(r"`([^`\n]{1,200})`|\b[Rr]uns?\s[\"'“*]{0,2}([\w.=-]{1,100})")
 _MOST_NAMES = 500
@@ -33,11 +67,11 @@ class Subjects:
         self._named = re.compile("|".join(map(_spoken, longest_first))) if longest_first else None
 
     def of(self, words: str) -> list[Subject]:
-        """In the order of the words. `run-… (baseline)` is one."""
+        """Return the subjects in order. `run-… (baseline)` is one."""
         return [subject for _, _, subject in self.placed_in(words)]
 
     def placed_in(self, words: str) -> list[tuple[int, int, Subject]]:
-        """Each with where it begins and ends."""
+        """Return each subject with its start and end."""
         by_id = [(*m.span(), frozenset({m[0]})) for m in ID.finditer(words) if m[0].startswith(_RUN)]
         by_name = [(*m.span(), self._ids[m[m.lastindex or 0]]) for m in self._names_in(words)]
         found: list[tuple[int, int, Subject]] = []

@@ -1,4 +1,4 @@
-"""What a session can be asked to do."""
+"""Modes that need no server."""
 
 from labwright.agent.modes.plan import PlanMode
 

@@ -1,4 +1,4 @@
-"""Plan mode: from words to a validated, reviewed workspace. It stops at the handoff and runs no experiment."""
+"""Plan mode: from a goal to a validated, reviewed workspace. It stops at the handoff and runs no experiment."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from labwright.planning.scan import scan_project
 from labwright.workspace import PlanWorkspaceHandle
 
 __all__ = ["GatePolicy", "ModeResult", "PlanMode", "PlanWorkspaceHandle"]
-GatePolicy = Callable[[PlanState], bool]  # whether to approve without a person; recorded as automatic
+GatePolicy = Callable[[PlanState], bool]  # whether to approve without a person; it is recorded as automatic
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class ModeResult:
 
 
 class PlanMode:
-    """By default the project is the folder that the workspace lies in, and a person reviews."""
+    """By default the project is the folder that contains the workspace, and a person reviews."""
 
     def __init__(
         self,
@@ -58,13 +58,13 @@ class PlanMode:
         *,
         session: AgentSession,
         user_input: str,
-        harness: object = None,  # noqa: ARG002 - what a runner supplies to every mode; planning needs nothing of it
+        harness: object = None,  # noqa: ARG002 - a runner passes it to every mode; planning does not need it
         on_event: OnEvent | None = None,
     ) -> ModeResult:
-        """Further words answer the questions that were asked; with none, what is not done goes on."""
+        """Plan, or answer the questions of the last call. Without input, continue unfinished work."""
         if user_input.strip():
             session.said.append(user_input)
-        words = "\n\n".join(reversed(session.said))  # the newest first, since rules take the first of two
+        words = "\n\n".join(reversed(session.said))  # newest first, because rules take the first of two
         return await asyncio.to_thread(self._run, words, on_event)
 
     def _run(self, goal: str, on_event: OnEvent | None) -> ModeResult:

@@ -1,5 +1,5 @@
-"""A shell that can look and edit, and in which training does not work: read `view.py` first."""
+"""A shell that can read and edit, and in which training does not work. Read `view.py` first."""
 
-from labwright.agent.shell.command import Told, execute, why_not
+from labwright.agent.shell.command import ShellResult, execute, why_not
 
-__all__ = ["Told", "execute", "why_not"]
+__all__ = ["ShellResult", "execute", "why_not"]

@@ -1,16 +1,16 @@
-"""One command in an agent's shell: begun once, ended in time and with all it started, and told in bounded words."""
+"""One command in an agent's shell: started once, ended in time with every process it started, with limited output."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import threading
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
-from labwright.agent.shell.environment import shell_environment
-from labwright.agent.shell.settings_file import SettingsFile
-from labwright.agent.shell.view import view_of
+from labwright.agent.shell.view import shell_environment, view_of
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden
@@ -37,18 +37,18 @@ _INSTALL = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class ShellResult:
     exit_code: int
     output: str
     seconds: float
-    cut: str = ""  # what of the output is not shown
-    ended_by: str = ""  # which limit
+    cut: str = ""  # how much of the output is not shown
+    ended_by: str = ""  # the limit that ended it
     note: str = ""
 
 
 @cache
 def why_not() -> str:
-    """Why no shell can be had on this machine; empty where it can."""
+    """Return why this machine cannot have a shell, or an empty text."""
     return fault_of(machine_command(["true"], View(), Limits()))
 
 
@@ -61,11 +61,11 @@ def execute(
     key: str,
     seconds: float | None = None,
     over: threading.Event | None = None,
-) -> Told:
-    """`key` is the same if the call is carried out again after a kill; `over` ends it at once."""
+) -> ShellResult:
+    """Run the command. `key` is the same if the call is repeated after a kill; `over` ends the command."""
     if fault := why_not():
-        raise Forbidden(f"There is no shell here, as nothing could hold it back: {fault}.", hint=_INSTALL)
-    _begin_once(lab, actor.name, key)
+        raise Forbidden(f"There is no shell here, because it cannot be isolated: {fault}.", hint=_INSTALL)
+    _start_once(lab, actor.name, key)
     limits = _limits(lab, seconds)
     token = _token(lab, actor, limits, writes=writes)
     header = write_header_file(lab.paths.headers, f"shell-{actor.name}", token)
@@ -83,7 +83,7 @@ def execute(
         kept,
         enough=lambda pid: _STOPPED if over and over.is_set() else over_limit(pid, limits),
     )
-    return _told(ended, kept, token, limits, settings.as_it_was())
+    return _result(ended, kept, token, limits, settings.restore())
 
 
 def _limits(lab: Lab, seconds: float | None) -> Limits:
@@ -99,49 +99,80 @@ def _limits(lab: Lab, seconds: float | None) -> Limits:
 
 
 def _token(lab: Lab, actor: Actor, limits: Limits, *, writes: bool) -> str:
-    """Good for this one command. Who plans reads, detects and saves plans with it, and starts nothing."""
+    """Return a token for this command. In plan mode it can read, detect the cluster and save plans only."""
     scope = Scope.AGENT if writes else Scope.PLANNER
     return mint(lab.token, scope, actor.name, limits.wall_seconds + _TOKEN_MARGIN_SECONDS)
 
 
-def _begin_once(lab: Lab, session: str, key: str) -> None:
-    """A shell command may not be repeated unasked: what it did the first time, nobody knows."""
+def _start_once(lab: Lab, session: str, key: str) -> None:
+    """Refuse to repeat a command that was interrupted: nobody knows what it has done."""
     lab.paths.shells.mkdir(mode=0o700, exist_ok=True)
     mark = lab.paths.shells / session
     if mark.exists() and mark.read_text() == key:
         raise Conflict(
-            "The server was restarted while this command ran; it was ended, and not begun again.",
-            hint="Look at what it has done before you give it again.",
+            "The server was restarted while this command ran. The command was ended and not started again.",
+            hint="Check what it has done before you run it again.",
         )
     write_whole(mark, key.encode())
 
 
-def _told(ended: Ended, kept: Kept, token: str, limits: Limits, note: str) -> Told:
+def _result(ended: Ended, kept: Kept, token: str, limits: Limits, note: str) -> ShellResult:
     by = ended.cut_short or ("processor time" if ended.exit_code == _XCPU else "")
     head, tail = (_readable(bytes(part), token) for part in (kept.head, kept.tail))
     cut = f"{kept.dropped} of {kept.size} bytes" if kept.dropped else ""
     between = f"\n… ({kept.dropped} bytes left out) …\n" if cut else ""
-    return Told(
+    return ShellResult(
         exit_code=ended.exit_code,
         output=f"{head}{between}{tail}",
         seconds=round(ended.wall_seconds, 2),
-        cut=cut and f"{cut} in the middle are left out; send it to a file of the project, or ask for less",
-        ended_by=_words(by, limits),
+        cut=cut and f"{cut} in the middle are left out; write it to a file of the project, or print less",
+        ended_by=_limit_message(by, limits),
         note=note,
     )
 
 
-def _words(by: str, limits: Limits) -> str:
-    held = {
+def _limit_message(by: str, limits: Limits) -> str:
+    messages = {
         "time": f"it took longer than {limits.wall_seconds:g} s",
         "processor time": f"it used more than {limits.cpu_seconds} s of processor time",
         "memory": f"it used more than {limits.memory_mb} MB of memory",
         "processes": f"it had more than {limits.processes} processes",
         _STOPPED: "the turn was stopped",
     }
-    return f"{held[by]}, and was ended with all that it had started" if by else ""
+    return f"{messages[by]}, and was ended with every process it had started" if by else ""
 
 
 def _readable(said: bytes, token: str) -> str:
-    """The token stays out of the conversation, whoever printed it."""
+    """Return text without control characters and without the token."""
     return _CONTROL.sub("", said.decode(errors="replace")).replace(token, "[the agent's token]")
+
+
+class SettingsFile:
+    """The settings file when a command starts. Only a person may create one, whether as a file, a link or a folder.
+
+    The sandbox protects an existing file, but not a link to one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._link = os.readlink(path) if path.is_symlink() else None
+        self._was_there = os.path.lexists(path)
+
+    def restore(self) -> str:
+        """Undo what the command did to the file, and return a message; an empty one if there was nothing to undo."""
+        link = os.readlink(self._path) if self._path.is_symlink() else None
+        if not os.path.lexists(self._path) or (self._was_there and link == self._link):
+            self._put_link_back()
+            return ""
+        refused = self._free_name()
+        self._path.rename(refused)
+        self._put_link_back()
+        return f"{self._path.name} contains settings, which only a person may write; it was renamed to {refused.name}."
+
+    def _put_link_back(self) -> None:
+        if self._link is not None and not os.path.lexists(self._path):
+            self._path.symlink_to(self._link)
+
+    def _free_name(self) -> Path:
+        names = (self._path.with_name(f"{self._path.name}.refused{number or ''}") for number in itertools.count())
+        return next(name for name in names if not os.path.lexists(name))

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from labwright.agent.evidence.evidence import Evidence, Seen
+from labwright.agent.evidence.evidence import Evidence, Reading
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
@@ -54,7 +54,7 @@ class ToolContext:
             return {}
         return {"evidence": self._evidence(self.session, kind, source).id}
 
-    def read(self, kind: str, **source: Any) -> tuple[Seen, Json]:
+    def read(self, kind: str, **source: Any) -> tuple[Reading, Json]:
         """Return what a source shows now, and what `cite` returns for it."""
         if self.session is None:
             return look(self.lab, kind, source), {}
