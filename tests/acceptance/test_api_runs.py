@@ -343,7 +343,7 @@ def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveS
     ended = lab.wait_for_end(run["id"])
     assert ended["status"] == "failed" and "no longer kept" in ended["error"]
     answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
-    assert answer.status == 409 and "has been deleted" in answer.json["error"]["message"]
+    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
 
 
 def test_a_name_is_stronger_than_the_beginning_of_an_id_and_weaker_than_an_id(lab: LiveServer) -> None:

@@ -227,7 +227,7 @@ def test_an_agent_neither_archives_nor_stops_a_plan_of_somebody_else(lab: LiveSe
     theirs = lab.post("/plans", BODY)["id"]
     for verb, token in itertools.product(("archive", "stop"), (agent, other)):
         refused = lab.call("POST", f"/plans/{theirs}/{verb}", token=token)
-        assert refused.status == 403 and "was begun by person" in refused.json["error"]["message"]
+        assert refused.status == 403 and "person started" in refused.json["error"]["message"]
     assert lab.get(f"/plans/{theirs}")["status"] == "draft"
     own = lab.call("POST", "/plans", BODY, token=agent).json["id"]
     assert lab.call("POST", f"/plans/{own}/archive", token=other).status == 403

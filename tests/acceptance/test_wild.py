@@ -126,7 +126,7 @@ def test_an_agent_neither_holds_steers_nor_ends_a_loop_of_somebody_else(lab: Liv
     lab.post(f"/wild/{theirs}/pause")
     for verb, body in (("pause", None), ("resume", None), ("steer", {"text": "lr 0.25"}), ("stop", None)):
         refused = lab.call("POST", f"/wild/{theirs}/{verb}", body, token=agent)
-        assert refused.status == 403 and "was begun by person" in refused.json["error"]["message"]
+        assert refused.status == 403 and "person started" in refused.json["error"]["message"]
     assert lab.post(f"/wild/{theirs}/stop")["status"] == "stopped"
     own = lab.call("POST", "/wild/start", {"goal": GOAL, "budget": {"runs": 1}}, token=agent).json["id"]
     assert lab.call("POST", f"/wild/{own}/stop", token=agent).json["status"] == "stopped"

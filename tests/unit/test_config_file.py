@@ -97,7 +97,7 @@ BAD: list[tuple[dict[str, Any], str, type[Exception]]] = [
     ({"keep_days": -1}, "keep_days must be a whole number from 0", Invalid),
     ({"keep_days": "many"}, "keep_days must be a whole number", Invalid),
     ({"keep_dayz": 1}, "no setting 'keep_dayz'", Invalid),
-    ({"host": "0.0.0.0"}, "host is set by whoever starts the server", Conflict),
+    ({"host": "0.0.0.0"}, "host cannot be changed while the server runs", Conflict),
     ({"keep_days": 3, "model": "nonsense"}, "names no provider", Invalid),
 ]
 

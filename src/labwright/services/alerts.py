@@ -16,7 +16,7 @@ from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, runs
 from labwright.store.idempotency import IdempotencyKey, recall, remember
 
-_REASON = 200  # characters of an alert in the words on why a run was stopped
+_REASON = 200  # characters of the alert in the stop reason of a run
 
 
 def raise_for_run(
@@ -46,19 +46,19 @@ def get(lab: Lab, alert_id: str) -> Alert:
 
 
 def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
-    """A rerun that cannot be made stops nothing and leaves the alert open."""
-    asked = alerts.get(lab.db.reader(), alert_id)
-    asked.check_answer(choice)
-    _check_may_raise(asked, choice, actor)
-    if choice == "rerun" and asked.run_id:
-        _stop_and_rerun(lab, asked, asked.run_id, actor)
+    """Resolve an alert and carry out the choice. If a rerun cannot be created, the alert stays open."""
+    pending = alerts.get(lab.db.reader(), alert_id)
+    pending.check_answer(choice)
+    _check_may_raise(pending, choice, actor)
+    if choice == "rerun" and pending.run_id:
+        _stop_and_rerun(lab, pending, pending.run_id, actor)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
         answered = alert.answered(choice, str(actor), now())
         alerts.resolve(tx, answered, str(actor))
     if alert.sweep_id:
-        with contextlib.suppress(Conflict):  # somebody else has decided meanwhile
+        with contextlib.suppress(Conflict):  # another answer was faster
             sweep_verbs.carry_out(lab, alert, choice, actor)
     elif choice == "stop" and alert.run_id:
         _stop(lab, alert, alert.run_id, actor)
@@ -66,22 +66,22 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
 
 
 def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
-    """A wild loop's worker carries out the answer, whoever gave it; so it is looked at here."""
+    """Only a person may raise a budget. A wild loop's worker does not know the actor, so this is checked here."""
     if (alert.wild_id or alert.sweep_id) and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
-        raise Forbidden("Only a person raises a budget.", hint="Ask for it, or answer stop.")
+        raise Forbidden("Only a person may raise a budget.", hint="Ask the user, or answer stop.")
 
 
 def _stop_and_rerun(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:
-    """Made before anything is stopped, queued after it; one is made at most, whoever answers how often."""
+    """Create the rerun, stop the run, then queue the rerun. Repeated answers create at most one rerun."""
     once = IdempotencyKey.of(alert.id, "rerun", b"")
     again = run_verbs.rerun(lab, run_id, actor, {"auto_start": False}, once)
     _stop(lab, alert, run_id, actor)
-    with contextlib.suppress(Conflict):  # whoever answered at the same time was faster
+    with contextlib.suppress(Conflict):  # a simultaneous answer was faster
         run_verbs.start(lab, again.id, actor)
 
 
 def _stop(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:
-    with contextlib.suppress(Conflict):  # it has ended by itself
+    with contextlib.suppress(Conflict):  # the run has already ended
         run_verbs.stop(lab, run_id, actor, f"stopped on the alert: {alert.message[:_REASON]}")
 
 

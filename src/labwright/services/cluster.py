@@ -1,4 +1,4 @@
-"""The verbs of the cluster: show, detect, set by hand."""
+"""The verbs of the cluster: show, detect, configure manually."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 _BY_HAND = "cluster_type"
 _SLURM_SEEN = "slurm_seen"
 _CARDS_SEEN = "cards_seen"
-_OF_A_CARD = ("index", "uuid", "name", "memory_total_mb")  # what does not change while it is in the machine
+_FIXED_FACTS = ("index", "uuid", "name", "memory_total_mb")  # of a GPU; they never change
 
 
 def show(lab: Lab) -> dict[str, Any]:
@@ -30,15 +30,15 @@ def show(lab: Lab) -> dict[str, Any]:
 
 
 def history(lab: Lab, hours: float, max_points: int) -> dict[str, Any]:
-    """How busy and how full each card was, as the server saw it."""
+    """Return the utilization and memory use of each GPU over the last hours."""
     cards = [asdict(trace) for trace in lab.gpu_history.read(hours * 3600, max_points)]
     return {"hours": hours, "every_seconds": LOOK_SECONDS, "gpus": cards}
 
 
 def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, Any]:
-    """Detection replaces what was set by hand; a preferred type is taken where the machine can be that.
+    """Detect the cluster again, which replaces a manual configuration. A preferred type is used if it is possible.
 
-    An agent looks again as well, but what a person set by hand stays.
+    If an agent calls this, a manual configuration stays.
     """
     before = lab.cluster.current
     if before.source is ClusterSource.MANUAL and actor.scope in (Scope.AGENT, Scope.PLANNER):
@@ -61,7 +61,7 @@ def set_by_hand(lab: Lab, kind: ClusterType, parallel: int | None, shared: bool 
 
 
 def restore(lab: Lab) -> None:
-    """At start: what was set by hand before, else detection."""
+    """Restore the manual configuration at start, or detect the cluster."""
     reader = lab.db.reader()
     cards = json.loads(meta.get(reader, _CARDS_SEEN) or "[]")
     lab.cluster.slurm_expected = meta.get(reader, _SLURM_SEEN) is not None
@@ -76,20 +76,20 @@ def restore(lab: Lab) -> None:
 
 
 def _remember(lab: Lab, tx: Transaction) -> None:
-    """What is here when it answers: at the next start it may not."""
+    """Store the hardware that responds now: at the next start it may not respond."""
     if lab.cluster.slurm_expected:
         meta.put(tx, _SLURM_SEEN, "1")
-    cards = [{name: getattr(card, name) for name in _OF_A_CARD} for card in lab.cluster.cards_expected]
+    cards = [{name: getattr(card, name) for name in _FIXED_FACTS} for card in lab.cluster.cards_expected]
     meta.put(tx, _CARDS_SEEN, json.dumps(cards))
 
 
 def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
-    on_slurm = kind == ClusterType.SLURM  # a controller that is down comes back, and its runs wait for it
+    on_slurm = kind == ClusterType.SLURM  # its controller may be down only for a while
     try:
         number = int(parallel) if parallel else None
         lab.cluster.set_by_hand(ClusterType(kind), number, shared == "True", must_answer=not on_slurm)
-    except Invalid as error:  # the driver is gone: better to run without than not at all
-        log.warning("the cluster set by hand (%s) is not there now: %s", kind, error)
+    except Invalid as error:  # the driver does not respond; run without GPUs
+        log.warning("the configured cluster (%s) is not available: %s", kind, error)
         lab.cluster.detect()
 
 

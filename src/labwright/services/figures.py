@@ -1,4 +1,4 @@
-"""What somebody who watches the server from outside wants as numbers."""
+"""Numbers for monitoring, as `/metrics/prometheus` shows them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Labels = tuple[tuple[str, str], ...]
 @dataclass(frozen=True, slots=True)
 class Figure:
     name: str
-    says: str
+    help: str
     values: dict[Labels, float]
     only_grows: bool = False
 
@@ -34,7 +34,7 @@ def _work(lab: Lab) -> list[Figure]:
     return [
         Figure("labwright_healthy", "1 if runs can be started.", _one(lab.is_healthy)),
         Figure("labwright_runs", "Runs by status, archived ones included.", by_status),
-        Figure("labwright_alerts_pending", "Alerts that nobody answered.", _one(alerts.count_pending(reader))),
+        Figure("labwright_alerts_pending", "Alerts without an answer.", _one(alerts.count_pending(reader))),
         Figure("labwright_events_total", "Stored events so far.", _one(events.last_seq(reader)), only_grows=True),
     ]
 
@@ -44,14 +44,18 @@ def _machine(lab: Lab) -> list[Figure]:
     leased = sum(gpu.lease is not None for gpu in gpus)
     return [
         Figure("labwright_gpus", "GPUs of this machine.", _one(len(gpus))),
-        Figure("labwright_gpus_leased", "GPUs that a run of anybody holds.", _one(leased)),
-        Figure("labwright_database_bytes", "The database on disk.", _one(housekeeping.database_bytes(lab.paths))),
-        Figure("labwright_disk_free_bytes", "Room for the project.", _one(shutil.disk_usage(lab.paths.state).free)),
+        Figure("labwright_gpus_leased", "GPUs that a run of any user holds.", _one(leased)),
+        Figure("labwright_database_bytes", "Size of the database.", _one(housekeeping.database_bytes(lab.paths))),
+        Figure(
+            "labwright_disk_free_bytes",
+            "Free disk space for the project.",
+            _one(shutil.disk_usage(lab.paths.state).free),
+        ),
     ]
 
 
 def _own_process() -> list[Figure]:
-    """Under the names that other programs give them too, so that dashboards fit."""
+    """Return facts about this process, with the names that Prometheus dashboards expect."""
     own = psutil.Process()
     with own.oneshot():
         used = own.cpu_times()

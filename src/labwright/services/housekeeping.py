@@ -1,4 +1,4 @@
-"""Keeping the state folder small: sizes, retention, backups."""
+"""Keep the state folder small: sizes, retention, backups, and files that a kill left behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from labwright.workspace.copies import remove_tree
 
 _DAY = 86400.0
 _ANSWERS_KEPT_DAYS = 7
-_SETTLED_SECONDS = 3600.0  # a file this old belongs to no run that is just being made
+_SETTLED_SECONDS = 3600.0  # an older file does not belong to a run that is being created
 
 
 def sizes(lab: Lab) -> dict[str, Any]:
@@ -45,23 +45,23 @@ def sizes(lab: Lab) -> dict[str, Any]:
 
 
 def database_bytes(paths: ProjectPaths) -> int:
-    """With all that stands beside it: what is not yet in the file itself, and damaged ones that were kept aside."""
+    """Return the size of the database, its write-ahead log and damaged copies."""
     return _folder_size(paths.database.parent, f"{paths.database.name}*")
 
 
 def _folder_size(folder: Path, pattern: str = "**/*") -> int:
-    """Blocks on disk, since a capped log is larger than what it takes."""
+    """Return the blocks on disk. A capped log has holes, so its nominal size is too large."""
     total = 0
     for path in folder.glob(pattern):
         try:
             total += path.lstat().st_blocks * 512
-        except FileNotFoundError:  # it went while we counted
+        except FileNotFoundError:  # removed in the meantime
             continue
     return total
 
 
 def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
-    """Old logs, archived runs past their time, snapshots nobody points to, what deleted runs and kills left."""
+    """Remove old logs, expired archived runs, unused snapshots, and files left by deleted runs and kills."""
     return lab.reserve.use_if_full(lambda: _collect(lab, actor, dry_run=dry_run))
 
 
@@ -109,7 +109,7 @@ def _carry_out(lab: Lab, actor: Actor, logs: list[RunPaths], expired: list[Run],
 
 
 def _snapshots_to_keep(lab: Lab, before: float) -> set[str]:
-    """Those of runs that are not ended yet, or not for long enough."""
+    """Return the snapshots of runs that have not ended, or ended recently."""
     return runs.snapshot_hashes(lab.db.reader(), rfc3339(before))
 
 
@@ -121,16 +121,16 @@ def _unused_environments(lab: Lab) -> list[Path]:
 
 
 def _old_arrays(lab: Lab) -> list[Path]:
-    """Which task was which run matters only while Slurm may still tell of one."""
+    """Return array files that Slurm no longer needs to map a task to its run."""
     active = {run.id for run in runs.with_status(lab.db.reader(), *ACTIVE)}
     old = time.time() - lab.settings.keep_days * _DAY
     found = [path for path in lab.paths.arrays.glob("*") if path.stat().st_mtime < old]
     return [path for path in found if not active.intersection(runs_of_array(lab.paths, path.name) or ())]
 
 
-def _old_logs(lab: Lab, before: float, going: set[str]) -> list[RunPaths]:
-    """But those of runs that are going whole. An empty log takes no room, and tells that nothing was printed."""
-    found = (lab.paths.run(run.id) for run in _ended_before(lab, before) if run.id not in going)
+def _old_logs(lab: Lab, before: float, doomed: set[str]) -> list[RunPaths]:
+    """Return logs to remove, except those of `doomed` runs and empty ones."""
+    found = (lab.paths.run(run.id) for run in _ended_before(lab, before) if run.id not in doomed)
     return [paths for paths in found if os.path.exists(paths.output) and os.path.getsize(paths.output)]
 
 
@@ -144,16 +144,16 @@ def _ended_before(lab: Lab, when: float) -> list[Run]:
 
 
 def _orphan_folders(lab: Lab) -> list[Path]:
-    """Folders whose run or plan was deleted, where a kill came between the record and the files."""
+    """Return folders of deleted runs and plans that a kill left behind."""
     known = runs.ids(lab.db.reader())
     known |= {plan.id for plan in plans.every(lab.db.reader())}
-    _, deleted = lab.journal.read()  # a folder that nobody deleted may be of a run that could not be restored
+    _, deleted = lab.journal.read()  # other folders may belong to runs that could not be restored
     entries = [*os.scandir(lab.paths.runs), *os.scandir(lab.paths.plans)]
     return [Path(entry.path) for entry in entries if entry.name in deleted - known]
 
 
 def _half_made_plans(lab: Lab) -> list[Path]:
-    """Where a kill came before the commit: there is no manifest, and nobody was told of a plan."""
+    """Return folders of plans that a kill left without a manifest before the commit."""
     known = {plan.id for plan in plans.every(lab.db.reader())}
     old = time.time() - _SETTLED_SECONDS
     found = (path for path in lab.paths.plans.iterdir() if is_id(path.name, PLAN) and path.name not in known)
@@ -165,8 +165,7 @@ def backup(lab: Lab) -> str:
 
 
 def leftover_secrets(lab: Lab, before: float) -> list[Path]:
-    """Of runs that are gone or past their launch and of sweeps that ended; written before that moment, since one may be
-    in the making."""
+    """Return secret files that no run or sweep needs any more and that are older than `before`."""
     files = _older(lab.paths.secrets, before)
     if not files:
         return []
@@ -175,14 +174,14 @@ def leftover_secrets(lab: Lab, before: float) -> list[Path]:
 
 
 def leftover_claims(lab: Lab, before: float) -> list[Path]:
-    """Claims on metric files that no sidecar holds, from before any run that goes now: those still ask when it was."""
+    """Return claims on metric files that no sidecar holds and that are older than every active run."""
     launched = runs.first_active_launch(lab.db.reader())
     moment = min(before, epoch_seconds(launched)) if launched else before
     return [path for path in _older(lab.paths.metric_claims, moment) if _is_free(path)]
 
 
 def leftover_rehearsals(lab: Lab) -> list[Path]:
-    """Throw-away copies of the project in which no run is at work or about to be."""
+    """Return temporary copies of the project that no unfinished run uses."""
     try:
         folders = [Path(entry.path) for entry in os.scandir(lab.paths.rehearsals)]
     except FileNotFoundError:
@@ -203,7 +202,7 @@ def remove_files(files: Iterable[Path]) -> None:
 
 
 def remove_claims(files: Iterable[Path]) -> None:
-    """Under its lock: a sidecar that takes the claim at this moment sees that the file went, and makes another."""
+    """Remove claims under their lock. A sidecar that takes one now notices the removal and creates another."""
     for path in files:
         fd = _lock(path)
         if fd is not None:

@@ -1,4 +1,7 @@
-"""The verbs of notifications: what channels there are and what became of their messages; a test."""
+"""The verbs of notifications: list channels and deliveries, add and remove channels, send a test.
+
+The address of a channel is a secret. It is stored in a separate file and never shown.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from labwright.domain.alert import Severity
 from labwright.domain.clock import now, rfc3339
 from labwright.domain.errors import Conflict, Invalid, NotFound
 from labwright.files import write_whole
-from labwright.services.settings import ConfigFile, Data, tell
+from labwright.services.settings import ConfigFile, Data, emit_changed
 from labwright.store import deliveries
 from labwright.store.deliveries import Delivery, DeliveryStatus
 
@@ -30,14 +33,14 @@ def overview(lab: Lab, notifier: NotificationWorker, limit: int) -> dict[str, An
 
 
 def send_test(lab: Lab, notifier: NotificationWorker, actor: Actor) -> list[int]:
-    """One message to every channel that can work, the usual way; answers the deliveries to look for."""
+    """Send a test message to every usable channel. Return the ids of the deliveries."""
     usable = [channel for channel in notifier.channels if not channel.sender.problem()]
     if not usable:
-        raise Conflict("There is no channel that could be tested.", hint="Add a [[notify]] table to labwright.toml.")
+        raise Conflict("There is no usable channel.", hint="Add a [[notify]] table to labwright.toml.")
     message = Notification(
         kind=NotificationKind.TEST,
         severity=Severity.INFO,
-        title="A test from Labwright",
+        title="Test from Labwright",
         text=f"Notifications of {lab.paths.project.name} arrive here. Sent by {actor}.",
         time=now(),
         project=lab.paths.project.name,
@@ -84,16 +87,16 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 
 
 def add_channel(lab: Lab, notifier: NotificationWorker, table: Data, url: str, actor: Actor) -> None:
-    """`table` as it stands in the file, without the address. It works from now on, without a restart."""
+    """Add a channel; it works without a restart. `table` is its table in the file, without the address."""
     name = str(table.get("name") or table.get("kind"))
     if not _NAME.fullmatch(name):
-        raise Invalid(f"{name[:40]!r} is no name for a channel.", hint="Use small letters, digits and hyphens.")
+        raise Invalid(f"{name[:40]!r} is not a valid channel name.", hint="Use lower-case letters, digits and hyphens.")
     if url and not is_web_address(url.strip()):
-        raise Invalid("That is not an http or https address.", hint="Copy it whole, from https:// on.")
+        raise Invalid("The address is not an http or https URL.", hint="Copy the whole URL, starting with https://.")
     with lab.settings_lock:
         if any(channel.name == name for channel in notifier.channels):
             raise Conflict(
-                f"There is a channel {name} already.", hint="Give it another name, or remove that one first."
+                f"The channel {name} already exists.", hint="Choose another name, or remove that channel first."
             )
         secret = lab.paths.channels / f"{name}.url"
         whole = {**table, "name": name, **({"url_file": _inside(lab, secret)} if url else {})}
@@ -106,7 +109,7 @@ def add_channel(lab: Lab, notifier: NotificationWorker, table: Data, url: str, a
             secret.unlink(missing_ok=True)
             raise
         notifier.add(made)
-    tell(lab, [f"channel {name}"], actor)
+    emit_changed(lab, [f"channel {name}"], actor)
 
 
 def remove_channel(lab: Lab, notifier: NotificationWorker, name: str, actor: Actor) -> None:
@@ -117,7 +120,7 @@ def remove_channel(lab: Lab, notifier: NotificationWorker, name: str, actor: Act
         if place is None or place >= len(data.get(_TABLE, [])):
             raise NotFound(f"There is no channel {name[:40]!r}.", hint="List them with GET /notifications.")
         left = [table for i, table in enumerate(data[_TABLE]) if i != place]
-        wanted = {**data, _TABLE: left} if left else {key: value for key, value in data.items() if key != _TABLE}
+        changed = {**data, _TABLE: left} if left else {key: value for key, value in data.items() if key != _TABLE}
 
         def edit(document: Any) -> None:
             if left:
@@ -125,16 +128,16 @@ def remove_channel(lab: Lab, notifier: NotificationWorker, name: str, actor: Act
             else:
                 del document[_TABLE]
 
-        file.change(wanted, edit, lambda _data: None)
+        file.change(changed, edit, lambda _data: None)
         notifier.remove(name)
         (lab.paths.channels / f"{name}.url").unlink(missing_ok=True)
-    tell(lab, [f"channel {name}"], actor)
+    emit_changed(lab, [f"channel {name}"], actor)
 
 
 def _append(lab: Lab, table: Data, name: str) -> Channel:
     file = ConfigFile(lab.paths.config)
     data = file.data()
-    wanted = {**data, _TABLE: [*data.get(_TABLE, []), table]}
+    changed = {**data, _TABLE: [*data.get(_TABLE, []), table]}
 
     def edit(document: Any) -> None:
         import tomlkit
@@ -146,8 +149,8 @@ def _append(lab: Lab, table: Data, name: str) -> Channel:
     def channel(whole: Data) -> Channel:
         return next(one for one in channels_of(lab.paths, whole[_TABLE]) if one.name == name)
 
-    file.change(wanted, edit, channel)
-    return channel(wanted)
+    file.change(changed, edit, channel)
+    return channel(changed)
 
 
 def _inside(lab: Lab, path: Path) -> str:

@@ -1,4 +1,4 @@
-"""What an agent's token may not end: what somebody else began. A conversation's tools ask a person; a token cannot."""
+"""An agent's token may end only what the agent started itself. Tools of a conversation ask the user instead."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from labwright.services.runs import verbs as run_verbs
 from labwright.services.sweeps import verbs as sweep_verbs
 from labwright.store import alerts, plans, sweeps, wild
 
-_ENDS = (sweep_verbs.STOP, "rerun")  # answers to an alert that end what runs
+_ENDS = (sweep_verbs.STOP, "rerun")  # answers to an alert that stop runs
 
 
 def check_run(lab: Lab, run_id: str, actor: Actor) -> None:
@@ -24,13 +24,13 @@ def check_sweep(lab: Lab, sweep_id: str, actor: Actor) -> None:
 
 
 def check_plan(lab: Lab, plan_id: str, actor: Actor) -> None:
-    """Whoever is at work on it counts, not who wrote it."""
+    """Check against the actor that compiles or executes the plan; otherwise its author."""
     plan = plans.get(lab.db.reader(), plan_id)
     _check(actor, plan.id, plan.compiling_by or plan.executed_by or plan.created_by)
 
 
 def check_archiving(lab: Lab, plan_id: str, actor: Actor) -> None:
-    """An archived plan stays as it is for good, so here it is the writer who counts."""
+    """Check against the author: an archived plan can never change again."""
     plan = plans.get(lab.db.reader(), plan_id)
     _check(actor, plan.id, plan.created_by)
 
@@ -52,15 +52,15 @@ def check_answer(lab: Lab, alert_id: str, choice: str, actor: Actor) -> None:
         check_run(lab, alert.run_id, actor)
 
 
-def _check(actor: Actor, what: str, begun_by: str, session_id: str | None = None) -> None:
-    if actor.scope is Scope.AGENT and actor.name != session_id and _hand(actor) != _hand(Actor.of(begun_by)):
+def _check(actor: Actor, what: str, started_by: str, session_id: str | None = None) -> None:
+    if actor.scope is Scope.AGENT and actor.name != session_id and _identity(actor) != _identity(Actor.of(started_by)):
         raise Forbidden(
-            f"{what} was begun by {begun_by}; {actor} ends only what it began itself.",
-            hint="Ask a person to do it. In a conversation, the tool for it asks.",
+            f"{started_by} started {what}. {actor} may end only what it started itself.",
+            hint="Ask the user to do it. In a conversation, the tool asks for approval.",
         )
 
 
-def _hand(actor: Actor) -> Actor:
-    """Assistants outside of conversations are one: their name tells the way they came, by MCP, a skill or a token."""
+def _identity(actor: Actor) -> Actor:
+    """Return the actor for comparison. Assistants outside of conversations count as one, whatever their name."""
     inside = is_id(actor.name, SESSION) or is_id(actor.name, WILD)
     return Actor(actor.scope) if actor.scope is Scope.AGENT and not inside else actor

@@ -8,7 +8,7 @@ from labwright.domain.errors import Conflict, NotFound
 from labwright.store import views
 from labwright.store.views import SavedView
 
-AT_MOST = 200  # a menu that anybody can still read
+MAX_VIEWS = 200  # more would not fit into a menu
 
 
 def all_views(lab: Lab) -> list[SavedView]:
@@ -16,16 +16,16 @@ def all_views(lab: Lab) -> list[SavedView]:
 
 
 def save(lab: Lab, view: SavedView, actor: Actor) -> None:
-    """In the place of one with the same name."""
+    """Save a view. It replaces a view with the same name."""
     with lab.db.transaction() as tx:
         names = {known.name for known in views.all_views(tx.connection)}
-        if len(names | {view.name}) > AT_MOST:
-            raise Conflict(f"There are {AT_MOST} saved views already.", hint="Delete one that nobody needs.")
+        if len(names | {view.name}) > MAX_VIEWS:
+            raise Conflict(f"There are already {MAX_VIEWS} saved views.", hint="Delete a view first.")
         views.save(tx, view, str(actor))
 
 
 def delete(lab: Lab, name: str, actor: Actor) -> None:
     with lab.db.transaction() as tx:
         if name not in {known.name for known in views.all_views(tx.connection)}:
-            raise NotFound("There is no saved view of this name.", hint="List them with GET /views.")
+            raise NotFound("There is no saved view with this name.", hint="List views with GET /views.")
         views.delete(tx, name, str(actor))

@@ -1,4 +1,4 @@
-"""The verbs of skills: list, get, render, save, delete."""
+"""The verbs of skills (list, get, render, save, delete) and the values of their variables."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ View = dict[str, Any]
 
 
 def every(lab: Lab) -> list[View]:
-    """Without their texts."""
+    """Return all skills without their texts."""
     return [listed.facts() for listed in _registry(lab).every()]
 
 
@@ -39,19 +39,19 @@ def get(lab: Lab, skill_id: str) -> View:
 
 
 def render(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker) -> View:
-    """The text for a model. What is given goes before what is looked up; what nobody knows is an error."""
+    """Return the text for a model. Given values override live ones; an unknown variable is an error."""
     return _rendered(lab, _registry(lab).get(skill_id), given, asker)
 
 
 def preview(lab: Lab, skill_id: str, given: Mapping[str, str], asker: Asker, draft: str | None) -> View:
-    """The same to look at: also of a text that is not saved yet, and what nobody knows stays as it is written."""
+    """Return a preview, also of an unsaved draft. Unknown variables stay as they are written."""
     skill = _registry(lab).get(skill_id) if draft is None else read_skill(draft, SkillSource.PROJECT)
     unknown = {name: f"{{{{{name}}}}}" for name in skill.variables}
     return _rendered(lab, skill, given, asker, unknown)
 
 
 def _rendered(
-    lab: Lab, skill: Skill, given: Mapping[str, str], asker: Asker, otherwise: Mapping[str, str] | None = None
+    lab: Lab, skill: Skill, given: Mapping[str, str], asker: Asker, defaults: Mapping[str, str] | None = None
 ) -> View:
     for name in given:
         if name not in skill.variables:
@@ -66,19 +66,20 @@ def _rendered(
     return {
         "id": skill.id,
         "title": skill.title,
-        "text": rendered(skill.body, {**(otherwise or {}), **values, **given}),
+        "text": rendered(skill.body, {**(defaults or {}), **values, **given}),
     }
 
 
 def create(lab: Lab, text: str, actor: Actor) -> View:
-    """A new one of the project's own; it may have the name of a built-in one and then goes before it."""
+    """Create a skill of the project. It overrides a built-in skill with the same name."""
     with lab.skill_lock:
-        wanted = read_skill(text, SkillSource.PROJECT)
-        if _registry(lab).is_own(wanted.id):
+        draft_skill = read_skill(text, SkillSource.PROJECT)
+        if _registry(lab).is_own(draft_skill.id):
             raise Conflict(
-                f"The project has a skill {wanted.id} already.", hint=f"Replace it with PUT /prompt-skills/{wanted.id}."
+                f"The project already has a skill {draft_skill.id}.",
+                hint=f"Replace it with PUT /prompt-skills/{draft_skill.id}.",
             )
-        return _save(lab, text, wanted.id, actor)
+        return _save(lab, text, draft_skill.id, actor)
 
 
 def replace(lab: Lab, skill_id: str, text: str, actor: Actor) -> View:
@@ -119,17 +120,17 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asker:
-    """Who the text is for: where the server is for them, and with what they show themselves."""
+    """The reader of the text: the address of the server from there, and its token."""
 
     url: str
     token: str
-    header_name: str  # of the file that holds the token for them
-    is_local: bool  # their shell can read files here
+    header_name: str  # name of the file that holds the token
+    is_local: bool  # its shell can read files on this machine
     api_catalog: Callable[[], str]
 
 
 def experiment_context(lab: Lab, _asker: Asker) -> str:
-    """Counts, what is active, what failed last and why, sweeps with their best, alerts that wait for an answer."""
+    """Return counts, active runs, recent failures, sweeps with their best, and pending alerts."""
     return fenced(_context_lines(lab), _LONGEST_CONTEXT)
 
 
@@ -244,7 +245,7 @@ def auth_token(_lab: Lab, asker: Asker) -> str:
 
 
 def auth_header(lab: Lab, asker: Asker) -> str:
-    """By a file where that can be read, since what stands in a command line is seen by everybody on the machine."""
+    """Return a header from a file if possible: all users of a machine can see command lines."""
     if not asker.is_local:
         return f'-H "X-Auth-Token: {asker.token}"'
     return f"-H {shlex.quote(f'@{write_header_file(lab.paths.headers, asker.header_name, asker.token)}')}"

@@ -73,7 +73,7 @@ def get_models(request: Request) -> dict[str, Any]:
 def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
     """Into a file of yours that only you can read. A variable of the server's environment goes before it."""
     save_key(_endpoint(request, provider), body.key)
-    settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
+    settings.emit_changed(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)
 
 
@@ -81,7 +81,7 @@ def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
 def drop_model_key(provider: str, request: Request) -> Response:
     """The file with it; a variable stays."""
     delete_key(_endpoint(request, provider))
-    settings.tell(lab_of(request), [f"key of {provider}"], actor_of(request))
+    settings.emit_changed(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)
 
 

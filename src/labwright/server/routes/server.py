@@ -135,7 +135,7 @@ def prometheus(request: Request) -> PlainTextResponse:
 
 
 def _lines(figure: Figure) -> Iterator[str]:
-    yield f"# HELP {figure.name} {figure.says}"
+    yield f"# HELP {figure.name} {figure.help}"
     yield f"# TYPE {figure.name} {'counter' if figure.only_grows else 'gauge'}"
     for labels, value in figure.values.items():
         named = ",".join(f'{name}="{text}"' for name, text in labels)

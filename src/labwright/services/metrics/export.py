@@ -1,4 +1,4 @@
-"""Every stored point of a run, at full resolution, as lines of CSV or JSON; never all of them at once."""
+"""Export every stored point of a run as lines of CSV or JSON, block by block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
 from labwright.domain.metrics.points import Points, as_json, listed
-from labwright.services.metrics.verbs import meant_keys
+from labwright.services.metrics.verbs import split_keys
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics
 from labwright.store.metrics import Series
@@ -22,23 +22,23 @@ _BLOCK_ROWS = 2000
 
 
 def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with_run: bool) -> Iterator[str]:
-    """What is wrong is said before the first line."""
+    """Return the lines. Errors are raised before the first line."""
     run_verbs.get(lab, run_id)
     found = metrics.series_of(lab.db.reader(), run_id)
     known = {series.key for series in found}
-    meant = known if keys is None else meant_keys(keys, known)
-    if missing := sorted(meant - known):
-        hint = f"It has: {listed(known) or 'none yet'}."
+    keys_to_export = known if keys is None else split_keys(keys, known)
+    if missing := sorted(keys_to_export - known):
+        hint = f"Its metrics: {listed(known) or 'none yet'}."
         raise NotFound(f"Run {run_id} has no metric {missing[0]!r}.", hint=hint)
-    wanted = [series for series in found if series.key in meant]
+    chosen = [series for series in found if series.key in keys_to_export]
     first = (run_id,) if with_run else ()
     names = ("run_id", *COLUMNS) if with_run else COLUMNS
-    blocks = (block for series in wanted for block in _rows(lab, series, first))
+    blocks = (block for series in chosen for block in _rows(lab, series, first))
     return _WRITERS[form](names, _joined(blocks))
 
 
 def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
-    """Found again by count after each part: a chunk may be merged with others while somebody downloads."""
+    """Yield the rows. The position is a count, since chunks may be merged during a download."""
     done = 0
     while done < series.statistics.count and (points := metrics.points_from(lab.db.reader(), series, done)):
         done += len(points)
@@ -46,7 +46,7 @@ def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
 
 
 def _joined(blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
-    """Each block is handed from thread to thread, which costs more than a short series does."""
+    """Join short blocks, since passing a block between threads costs more than reading it."""
     rows: list[Row] = []
     for block in blocks:
         rows += block

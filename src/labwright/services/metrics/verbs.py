@@ -1,4 +1,4 @@
-"""Reading and writing one run's metrics: its series, and points sent over HTTP."""
+"""The verbs of metrics: add points over HTTP, read series, list artifacts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from labwright.store import metric_files, metrics
 from labwright.store.idempotency import IdempotencyKey, first_answer
 from labwright.store.metrics import Series
 
-_SYSTEM = "system"  # the source
+_SYSTEM = "system"  # source of the sidecar's samples
 _PART_POINTS = 1000
 Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 
@@ -25,14 +25,14 @@ Point = tuple[str, int, float | str, float | None]  # key, step, value, time
 def add_points(
     lab: Lab, run_id: str, points: Sequence[Point], received_at: float, key: IdempotencyKey | None = None
 ) -> int:
-    """Durable once this returns; the series show it moments later. What was sent with the same key is taken once."""
+    """Store points durably; the series show them moments later. Points with the same key are stored once."""
     run_verbs.get(lab, run_id)
     if key is None:
         lab.unread.append_points(run_id, lab.paths.run(run_id).metrics, _lines_of(points, received_at))
     elif not _is_known(lab, key, len(points)):
         parts = [points[at : at + _PART_POINTS] for at in range(0, len(points), _PART_POINTS)]
         once = {"key": key.key, "digest": key.digest}
-        # Each part is one line, whole or not there; who reads it takes it once.
+        # Each part is one line, so it is complete or missing; ingest takes it once.
         lab.unread.append_points(
             run_id,
             lab.paths.run(run_id).metrics,
@@ -44,7 +44,7 @@ def add_points(
 
 
 def _is_known(lab: Lab, key: IdempotencyKey, count: int) -> bool:
-    """Of points that a kill cut short the last part is not. Raises Conflict if the key was used for others."""
+    """Whether all parts were ingested. Raises Conflict if the key was used for other points."""
     known = [first_answer(lab.db.reader(), part_of(key, n)) for n in (0, (count - 1) // _PART_POINTS)]
     return known[-1] is not None
 
@@ -55,7 +55,7 @@ def _lines_of(points: Sequence[Point], received_at: float) -> list[dict[str, Any
     for key, step, value, moment in points:
         at = (step, moment or received_at)
         numbers = newest.get(at)
-        if numbers is None or key in numbers:  # a repeated point gets a line of its own: it too arrived
+        if numbers is None or key in numbers:  # a repeated point gets its own line
             numbers = newest[at] = {}
             lines.append({"s": step, "t": at[1], "m": numbers})
         numbers[key] = value
@@ -65,24 +65,24 @@ def _lines_of(points: Sequence[Point], received_at: float) -> list[dict[str, Any
 def read(
     lab: Lab, run_id: str, keys: Sequence[str] | None, max_points: int, x: str, source: str | None
 ) -> dict[str, Any]:
-    """One series a key, thinned with extremes kept; without keys, all of them. What the run does not have is named."""
+    """Return one series per key, downsampled with minima and maxima kept; without keys, all series."""
     refused = run_verbs.get(lab, run_id).refused
     found = metrics.series_of(lab.db.reader(), run_id)
     chosen = [s for s in found if s.source == source] if source else metrics.preferred(found)
     known = {series.key for series in found}
-    meant = known if keys is None else meant_keys(keys, known)
-    wanted = [series for series in chosen if series.key in meant]
+    meant = known if keys is None else split_keys(keys, known)
+    requested = [series for series in chosen if series.key in meant]
     return {
         "run_id": run_id,
         "keys": sorted(known),
         "unknown": sorted(meant - known),
         "refused": refused,
-        "series": [_shown(lab, found, series, max_points, x) for series in wanted],
+        "series": [_shown(lab, found, series, max_points, x) for series in requested],
     }
 
 
 def system(lab: Lab, run_id: str, max_points: int, x: str) -> dict[str, Any]:
-    """What the run took of the machine, as its sidecar sampled it."""
+    """Return the system metrics that the sidecar sampled."""
     run_verbs.get(lab, run_id)
     found = metrics.series_of(lab.db.reader(), run_id)
     sampled = metrics.preferred([series for series in found if series.source == _SYSTEM])
@@ -120,40 +120,40 @@ def artifacts(lab: Lab, run_id: str) -> list[dict[str, Any]]:
 
 
 def _size_in(folder: str, path: str) -> int | None:
-    """None for what stayed where the script has it, or is gone."""
+    """Return the size, or None if the file is outside of the run folder or missing."""
     try:
         return os.stat(f"{folder}/{path}").st_size if path.startswith(f"{ARTIFACTS}/") else None
-    except (OSError, ValueError):  # a script may write any path, also one that no file can have
+    except (OSError, ValueError):  # a script may log an invalid path
         return None
 
 
-def meant_keys(asked: Iterable[str], known: Collection[str]) -> set[str]:
-    """A key of the run is that key, also with commas in it; anything else is taken apart at its commas."""
+def split_keys(texts: Iterable[str], known: Collection[str]) -> set[str]:
+    """Return the keys in the texts. A text that is not a key of the run is split at its commas."""
     meant: set[str] = set()
-    for text in asked:
+    for text in texts:
         meant.update([text] if text in known else (part.strip() for part in text.split(",")))
     return meant - {""}
 
 
-KEYS = ("epoch", "train/epoch")  # as scripts and the Hugging Face trainer name it
+EPOCH_KEYS = ("epoch", "train/epoch")  # used by scripts and by the Hugging Face trainer
 _MAX_POINTS = 100_000
 
 
 def epochs_at(lab: Lab, of_run: Sequence[Series], steps: Sequence[int]) -> list[float]:
-    """The last epoch told up to each step; NaN where none was."""
-    told = _told(lab, of_run)
-    return [value_at(told.steps, told.values, step) for step in steps]
+    """Return the last logged epoch for each step, or NaN."""
+    logged = _logged_epochs(lab, of_run)
+    return [value_at(logged.steps, logged.values, step) for step in steps]
 
 
-def _told(lab: Lab, of_run: Sequence[Series]) -> Points:
+def _logged_epochs(lab: Lab, of_run: Sequence[Series]) -> Points:
     by_key = {series.key: series for series in metrics.preferred(list(of_run))}
-    found = next((by_key[key] for key in KEYS if key in by_key), None)
+    found = next((by_key[key] for key in EPOCH_KEYS if key in by_key), None)
     if found is None:
         return Points.empty()
     return metrics.read(lab.db.reader(), found, _MAX_POINTS, with_times=False)
 
 
 def value_at(xs: Sequence[float], values: Sequence[float], x: float) -> float:
-    """The last value up to `x`; NaN before the first. `xs` ascends."""
+    """Return the last value up to `x`, or NaN before the first. `xs` is sorted."""
     position = bisect_right(xs, x) - 1
     return values[position] if position >= 0 else math.nan
