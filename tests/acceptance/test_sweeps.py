@@ -189,7 +189,7 @@ def test_a_range_takes_no_single_values_and_says_what_can_be_done(lab: LiveServe
     wanted = {"name": "steps", "base_command": "true", "parameters": stepped, "metric": METRIC}
     made = lab.post("/sweeps", wanted)["id"]
     error = lab.call("POST", f"/sweeps/{made}/extend", {"parameters": {"n": [9]}}).json["error"]
-    assert "n is a range" in error["message"] and "single values" in error["message"]
+    assert "n is a range" in error["message"] and "Single values" in error["message"]
     assert '{"parameters": {"n": {"max": …}}}' in error["hint"] and "new sweep" in error["hint"]
     assert lab.post(f"/sweeps/{made}/extend", {"parameters": {"n": {"max": 5}}})["added"] == 1
 
@@ -278,7 +278,7 @@ def test_what_another_sweep_has_done_is_refused_or_named_and_done_again_only_on_
     assert first["id"] in refused.json["error"]["message"] and "--again" in refused.json["error"]["hint"]
     assert [sweep["id"] for sweep in lab.get("/sweeps") if sweep["base_command"] == "true --again"] == [first["id"]]
     in_part = make_sweep(lab, **{**wanted, "parameters": {"a": [2, 3]}})
-    assert f"1 of its 2 runs are in {first['id']}" in in_part["warnings"][-1]
+    assert f"1 of its 2 runs are already in {first['id']}" in in_part["warnings"][-1]
     assert make_sweep(lab, **wanted, env={"DATA": "other"})["warnings"] == []
     assert len(runs_of(lab, make_sweep(lab, **wanted, again=True)["id"])) == 2
 
@@ -288,7 +288,7 @@ def test_what_came_to_nothing_or_had_other_code_may_be_tried_again(lab: LiveServ
     sweep_when(lab, make_sweep(lab, **wanted)["id"], "completed")
     assert make_sweep(lab, **wanted, auto_start=False)["warnings"] == []
     (lab.project / "code.py").write_text("changed")
-    assert "2 of its 2 runs are in" in make_sweep(lab, **wanted, auto_start=False)["warnings"][-1]
+    assert "2 of its 2 runs are already in" in make_sweep(lab, **wanted, auto_start=False)["warnings"][-1]
 
 
 def test_a_run_of_a_wild_sweep_that_is_there_already_is_named(lab: LiveServer) -> None:

@@ -54,7 +54,7 @@ def comes_to_step_two(lab: Lab, run: Run, loss: float) -> None:
 
 def looked_at_after_a_restart(lab: Lab, sweep: Sweep) -> None:
     current = stored.get(lab.db.reader(), sweep.id)
-    EarlyStop(current.rungs).look(lab, current)
+    EarlyStop(current.rungs).stop_hopeless_runs(lab, current)
 
 
 def is_stopped(lab: Lab, run: Run) -> bool:

@@ -29,6 +29,7 @@ def list_alerts(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
+    """List alerts, newest first."""
     found, following = alerts.page(lab_of(request), status, run_id, sweep_id, limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -37,11 +38,12 @@ def list_alerts(
 
 @router.get("/{alert_id}", response_model=Alert, dependencies=[READERS()])
 def get_alert(alert_id: str, request: Request) -> dict[str, Any]:
+    """Return one alert."""
     return alerts.get(lab_of(request), alert_id).to_dict()
 
 
 @router.post("/{alert_id}/respond", response_model=Alert, dependencies=[WRITERS()])
 def respond_to_alert(alert_id: str, body: AlertAnswer, request: Request) -> dict[str, Any]:
-    """Answer it; `stop` and `rerun` do what they say. An agent ends what it began."""
+    """Answer an alert. `stop` and `rerun` act on the run. An agent may end only what it started."""
     ownership.check_answer(lab_of(request), alert_id, body.choice, actor_of(request))
     return alerts.respond(lab_of(request), alert_id, body.choice, actor_of(request)).to_dict()

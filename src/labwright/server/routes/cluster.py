@@ -1,4 +1,4 @@
-"""/cluster."""
+"""/cluster: machines, partitions and GPUs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class DetectIn(In):
 class ClusterIn(In):
     type: ClusterType
     max_parallel: int | None = Field(
-        None, ge=1, le=100_000, description="at most so many runs at a time; goes before the setting of that name"
+        None, ge=1, le=100_000, description="max parallel runs; overrides the setting of that name"
     )
     shared_machine: bool | None = None
 
@@ -76,15 +76,15 @@ class PartitionOut(BaseModel):
 
 class ClusterNodeOut(BaseModel):
     name: str
-    state: str = Field(description="in Slurm's word")
+    state: str = Field(description="as Slurm reports it")
     is_well: bool
-    reason: str = Field(description="why it was taken out, as Slurm has it")
+    reason: str = Field(description="why Slurm took the node out of service")
     partitions: list[str]
     cpus: int
     cpus_allocated: int
     memory_mb: int
     gpus: int
-    gpus_allocated: int | None = Field(description="null: this Slurm does not tell")
+    gpus_allocated: int | None = Field(description="null if this Slurm does not report it")
 
 
 class ClusterStateOut(BaseModel):
@@ -100,7 +100,7 @@ class ClusterStateOut(BaseModel):
     partitions: list[PartitionOut]
     nodes: list[ClusterNodeOut]
     shared_machine: bool
-    parallel_by_hand: int | None = Field(description="at most so many runs at a time; null: nobody set a number")
+    parallel_by_hand: int | None = Field(description="configured max parallel runs, or null")
     recommended: RecommendedOut
     evidence: list[EvidenceOut]
     last_detected_at: str
@@ -113,21 +113,21 @@ class ClusterOut(BaseModel):
 
 class GpuTraceOut(BaseModel):
     uuid: str
-    times: list[float] = Field(description="seconds since the epoch; a time in which nobody looked has no entry")
-    utilization: list[float] = Field(description="percent, mean since the entry before")
-    memory_used_mb: list[int] = Field(description="greatest since the entry before")
-    run_ids: list[str] = Field(description="which run held it; empty where none did")
+    times: list[float] = Field(description="seconds since 1970; there is no entry for times without a sample")
+    utilization: list[float] = Field(description="percent, mean since the previous entry")
+    memory_used_mb: list[int] = Field(description="maximum since the previous entry")
+    run_ids: list[str] = Field(description="the run that held the GPU, or empty")
 
 
 class GpuHistoryOut(BaseModel):
     hours: float
-    every_seconds: float = Field(description="how often the server looks")
+    every_seconds: float = Field(description="sampling interval")
     gpus: list[GpuTraceOut]
 
 
 @router.get("", dependencies=[READERS()])
 def get_cluster(request: Request) -> ClusterOut:
-    """What there is to run on, with GPU use as it is now."""
+    """Return the cluster with its current GPU use."""
     return ClusterOut(**cluster.show(lab_of(request)))
 
 
@@ -137,19 +137,19 @@ def get_gpu_history(
     hours: Annotated[float, Query(gt=0, le=12)] = 3,
     max_points: Annotated[int, Query(ge=10, le=3000)] = 300,
 ) -> GpuHistoryOut:
-    """How busy and how full each GPU of this machine was over the last hours, and which run held it."""
+    """Return utilization and memory use of each local GPU over the last hours, and the runs that held it."""
     return GpuHistoryOut(**cluster.history(lab_of(request), hours, max_points))
 
 
 @router.post("/detect", dependencies=[PLANNERS()])
 def detect_cluster(request: Request, body: DetectIn | None = None) -> ClusterOut:
-    """Look again."""
+    """Detect the cluster again."""
     preferred = body.preferred_type if body else None
     return ClusterOut(**cluster.detect(lab_of(request), preferred, actor_of(request)))
 
 
 @router.post("", dependencies=[PERSON()])
 def set_cluster(body: ClusterIn, request: Request) -> ClusterOut:
-    """Set by hand; wins over detection until the next detect."""
+    """Configure the cluster manually. This overrides detection until the next detect."""
     shown = cluster.set_by_hand(lab_of(request), body.type, body.max_parallel, body.shared_machine, actor_of(request))
     return ClusterOut(**shown)

@@ -1,4 +1,4 @@
-"""The dashboard: one page and its static files. Open without a token, so nothing of the project is in them."""
+"""The dashboard: one page and its static files. They need no token and contain no project data."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FRESH = {"Cache-Control": "no-cache"}
 _FOR_GOOD = {"Cache-Control": "public, max-age=31536000, immutable"}
 _VERSIONED = re.compile(r"(v-[0-9a-f]{16})/(.*)", re.DOTALL)
 _IMPORT = re.compile(r'^(?:import|export) [^;]*?from "(\.{1,2}/[^"]+)"', re.MULTILINE)
-_FIRST_PAGES = ("app.js", "home/home_page.js", "runs/runs_page.js")  # what most visits begin with
+_FIRST_PAGES = ("app.js", "home/home_page.js", "runs/runs_page.js")  # the first pages of most visits
 _LOOK_SECONDS = 1.0
 _PRELOADS = "<!-- preloads -->"
 
@@ -28,13 +28,12 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 def home() -> HTMLResponse:
-    """Files are asked for under a name that changes with any of them: a browser asks for each once, and after an update
-    no old module meets a new one."""
+    """The static files, under a path that changes with any file: browsers cache them, and versions never mix."""
     return HTMLResponse(_page(version()), headers=_FRESH)
 
 
 def version() -> str:
-    """Of all files together, by their times and sizes."""
+    """Return a version of all files, from their times and sizes."""
     files = sorted(path for path in FOLDER.rglob("*") if path.is_file())
     facts = [f"{path} {stat.st_mtime_ns} {stat.st_size}" for path, stat in ((path, path.stat()) for path in files)]
     return f"v-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
@@ -42,14 +41,14 @@ def version() -> str:
 
 @lru_cache(maxsize=1)
 def _page(current: str) -> str:
-    """What the first pages import is named in it, to be fetched side by side and not one import after the other."""
+    """Return the page. It lists the modules of the first pages, so that the browser fetches them in parallel."""
     links = "\n    ".join(f'<link rel="modulepreload" href="dashboard/{name}">' for name in _imported(_FIRST_PAGES))
     text = (FOLDER / "index.html").read_text().replace(_PRELOADS, links)
     return text.replace('="dashboard/', f'="dashboard/{current}/')
 
 
 def _imported(names: tuple[str, ...]) -> Iterator[str]:
-    """These modules and all that they import, each once."""
+    """Return these modules and everything that they import, each once."""
     found, ahead = set(names), list(names)
     while ahead:
         name = ahead.pop(0)
@@ -68,13 +67,13 @@ class DashboardFiles(StaticFiles):
         self._version, self._looked_at = "", -_LOOK_SECONDS
 
     def _current(self) -> str:
-        """Many are asked for at a time, and looking at all of them for each would be slow."""
+        """Return the version, cached for a moment: a page requests many files at once."""
         if time.monotonic() - self._looked_at >= _LOOK_SECONDS:
             self._version, self._looked_at = version(), time.monotonic()
         return self._version
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """A page that was opened before an update gets what there is now, and keeps none of it."""
+        """Serve a file. A page from before an update gets the current file, which it must not cache."""
         versioned = _VERSIONED.fullmatch(path)
         response = await super().get_response(versioned[2] if versioned else path, scope)
         is_current = versioned is not None and versioned[1] == self._current()

@@ -1,4 +1,4 @@
-"""/events: the stored stream, by position or live."""
+"""/events: the stored stream of events, in pages or live."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from labwright.server.stream import StreamFilter, event_dict, frame
 from labwright.store import events
 
 router = APIRouter(prefix="/events", route_class=ReferenceRoute, tags=["events"])
-_HEAR_CONVERSATIONS = frozenset({Scope.PERSON, Scope.VIEWER})
-Types = Annotated[str | None, Query(description="only these, comma-separated")]
+_SEE_CONVERSATIONS = frozenset({Scope.PERSON, Scope.VIEWER})
+Types = Annotated[str | None, Query(description="one or more types, comma-separated")]
 
 
 @router.get("", response_model=list[EventOut], dependencies=[READERS()])
@@ -30,9 +30,9 @@ def list_events(
     run_id: str | None = None,
     limit: Annotated[int, Query(ge=1, le=5000)] = 500,
 ) -> list[dict[str, Any]]:
-    """In order, from a position on; an empty answer is the end."""
+    """List events in order, after a position. An empty list is the end."""
     lab = lab_of(request)
-    found = events.after(lab.db.reader(), after, limit, run_id, _heard(types, actor_of(request)))
+    found = events.after(lab.db.reader(), after, limit, run_id, _visible_types(types, actor_of(request)))
     return [event_dict(lab.db.epoch, event) for event in found]
 
 
@@ -45,10 +45,10 @@ async def stream_events(
     topics: Annotated[str | None, Query(pattern="^(events|hints)(,(events|hints))?$")] = None,
     last_event_id: Annotated[str | None, Header(max_length=60)] = None,
 ) -> StreamingResponse:
-    """Server-sent events. Without `after` or `Last-Event-ID` it begins now; `reset` tells of a restored database."""
+    """Stream server-sent events, from now or after a position. `reset` means that the database was restored."""
     hub, lab = hub_of(request), lab_of(request)
     actor = actor_of(request)
-    wanted = StreamFilter(topics, _heard(types, actor), run_id, conversations=actor.scope in _HEAR_CONVERSATIONS)
+    chosen = StreamFilter(topics, _visible_types(types, actor), run_id, conversations=actor.scope in _SEE_CONVERSATIONS)
     newest = events.last_seq(lab.db.reader())
     epoch, _, position = (last_event_id or "").partition(":")
     known = position.isdecimal() and epoch == lab.db.epoch and int(position) <= newest
@@ -57,19 +57,19 @@ async def stream_events(
 
     async def body() -> AsyncGenerator[bytes, None]:
         yield hello
-        async for block in hub.follow(start, wanted):
+        async for block in hub.follow(start, chosen):
             yield block
 
-    told = while_valid(request, body())
-    return StreamingResponse(told, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+    frames = while_valid(request, body())
+    return StreamingResponse(frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
 
 
-def _heard(types: str | None, actor: Actor) -> frozenset[str] | None:
-    """The types that were asked for and may be heard, none for all: what is said to agents is not for other agents."""
+def _visible_types(types: str | None, actor: Actor) -> frozenset[str] | None:
+    """Return the requested types that the actor may see, or None for all. Agents do not see conversations."""
     names = frozenset(types.split(",")) if types else None
     for name in names or ():
         if name not in set(EventType):
-            raise Invalid(f"{name!r} is not a type of event.", hint=f"Choose: {', '.join(EventType)}.")
-    if actor.scope in _HEAR_CONVERSATIONS:
+            raise Invalid(f"{name!r} is not an event type.", hint=f"Choose: {', '.join(EventType)}.")
+    if actor.scope in _SEE_CONVERSATIONS:
         return names
     return (names or frozenset(EventType)) - OF_CONVERSATIONS

@@ -1,4 +1,4 @@
-"""A run's output: a piece, a live stream, a digest, where it began to go wrong."""
+"""/runs/{run_id}/logs: a run's output in pieces, as a live stream, as a digest, and its first error."""
 
 from __future__ import annotations
 
@@ -26,11 +26,12 @@ _POLL_SECONDS = 0.2
 def read_logs(
     run_id: str,
     request: Request,
-    offset: Annotated[int, Query(ge=-(2**53), le=2**53, description="negative counts from the end")] = -10_000,
+    offset: Annotated[int, Query(ge=-(2**53), le=2**53, description="a negative offset counts from the end")] = -10_000,
     limit: Annotated[int, Query(ge=1, le=logs.MAX_BYTES)] = 10_000,
     grep: Annotated[str | None, Query(min_length=1, max_length=1000, description="only lines with this text")] = None,
-    ignore_case: Annotated[bool, Query(description="of `grep`: capital and small letters are the same")] = False,
+    ignore_case: Annotated[bool, Query(description="for `grep`: ignore upper and lower case")] = False,
 ) -> LogsOut:
+    """Return a piece of the output, or the lines that match `grep`."""
     lab = lab_of(request)
     run = runs.get(lab, run_id)
     found = logs.grep(lab, run, grep, ignore_case=ignore_case) if grep else logs.read(lab, run, offset, limit)
@@ -44,7 +45,7 @@ def read_raw_logs(
     offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=logs.MAX_BYTES)] = logs.MAX_BYTES,
 ) -> Response:
-    """The same bytes as the run wrote, whatever they are."""
+    """Return the exact bytes that the run wrote."""
     lab = lab_of(request)
     content = logs.read_bytes(lab, runs.get(lab, run_id), offset, limit)
     return Response(content, media_type="application/octet-stream")
@@ -52,14 +53,14 @@ def read_raw_logs(
 
 @router.get("/digest", dependencies=[READERS()])
 def digest_logs(run_id: str, request: Request) -> LogDigestOut:
-    """How it ended, the first error with its traceback, the last lines; bounded whatever the log's size."""
+    """Return how the run ended, its first error with traceback, and its last lines. The size is limited."""
     lab = lab_of(request)
     return LogDigestOut(**logs.digest(lab, runs.get(lab, run_id)))
 
 
 @router.get("/first-error", dependencies=[READERS()])
 def find_first_error(run_id: str, request: Request) -> FirstErrorOut:
-    """Looked for in all of it, not only where the digest looks."""
+    """Find the first error in the whole log, not only in the part that the digest reads."""
     lab = lab_of(request)
     return FirstErrorOut(**logs.first_error(lab, runs.get(lab, run_id)))
 
@@ -71,18 +72,18 @@ async def stream_logs(
     offset: Annotated[int, Query(ge=-(2**53), le=2**53)] = 0,
     last_event_id: Annotated[str | None, Header(max_length=30)] = None,
 ) -> StreamingResponse:
-    """Server-sent events: `log` with a piece of output, `end` once the run has ended and all of it was sent."""
+    """Stream server-sent events: `log` with output, then `end` after the run has ended and everything was sent."""
     lab = lab_of(request)
     runs.get(lab, run_id)
     start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else offset
-    told = while_valid(request, _follow(lab, hub_of(request), run_id, start))
-    return StreamingResponse(told, media_type="text/event-stream")
+    frames = while_valid(request, _follow(lab, hub_of(request), run_id, start))
+    return StreamingResponse(frames, media_type="text/event-stream")
 
 
 async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncGenerator[bytes, None]:
     quiet = 0.0
     while not hub.closing:
-        run = runs.get(lab, run_id)  # before the read: what an ended run wrote is all there
+        run = runs.get(lab, run_id)  # before the read: the log of an ended run is complete
         piece = logs.read(lab, run, offset, _PIECE)
         offset = piece["next_offset"]
         if piece["content"]:

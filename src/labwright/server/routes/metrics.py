@@ -50,12 +50,12 @@ def _seconds(given: Any) -> Any:
     except (TypeError, ValueError):
         return given
     if moment.tzinfo is None:
-        raise ValueError("must say its time zone, as in 2026-01-02T03:04:05Z")
+        raise ValueError("must have a time zone, as in 2026-01-02T03:04:05Z")
     return moment.timestamp()
 
 
 class PointIn(In):
-    """`time` is text, as everywhere, or seconds since 1970, which are quicker where there are many."""
+    """`time` is a timestamp, or seconds since 1970, which is faster for many points."""
 
     key: Annotated[Text, Field(min_length=1, max_length=_MAX_KEY)]
     step: int = Field(ge=-BIG, le=BIG)
@@ -66,14 +66,14 @@ class PointIn(In):
 
 
 def _checked(given: Any, check: ValidatorFunctionWrapHandler) -> list[metrics.Point]:
-    """Models of thousands of points are slow, so they are made only if one is not plainly right, for the words."""
+    """Return the points. Pydantic models are slow, so they are built only to report errors."""
     try:
-        return _plainly_right(given)
+        return _valid_points(given)
     except (ValueError, TypeError, KeyError, AttributeError):
         return [(point.key, point.step, point.value, point.time) for point in check(given)]
 
 
-def _plainly_right(given: Any) -> list[metrics.Point]:
+def _valid_points(given: Any) -> list[metrics.Point]:
     if type(given) is not list or not 0 < len(given) <= _MAX_POINTS:
         raise ValueError
     points: list[metrics.Point] = []
@@ -105,7 +105,7 @@ class PointsIn(In):
 
 @router.post("/runs/{run_id}/metrics", status_code=202, response_model=AcceptedOut, dependencies=[_LOGGERS])
 def add_metrics(run_id: str, body: PointsIn, request: Request, key: Key = None) -> Response:
-    """Add points; NaN and infinity as the words "NaN", "Infinity", "-Infinity"."""
+    """Add points. Send NaN and infinities as the strings "NaN", "Infinity" and "-Infinity"."""
     once = idempotency_key(key, request, body)
     accepted = metrics.add_points(lab_of(request), run_id, body.points, time.time(), once)
     return JSONResponse({"accepted": accepted}, 202)
@@ -130,7 +130,7 @@ def get_metrics(
     x: Axis = "step",
     source: str | None = None,
 ) -> dict[str, Any]:
-    """Series thinned to `max_points` with every extreme kept; `unknown` names what the run does not have."""
+    """Return series, downsampled to `max_points` with min and max kept. `unknown` lists keys that the run lacks."""
     return metrics.read(lab_of(request), run_id, keys, max_points, x, source)
 
 
@@ -156,9 +156,9 @@ def export_metrics(
     request: Request,
     format: Literal["csv", "jsonl"] = "csv",
     keys: Keys = None,
-    with_run: Annotated[bool, Query(description="a first column `run_id`")] = False,
+    with_run: Annotated[bool, Query(description="add a first column `run_id`")] = False,
 ) -> StreamingResponse:
-    """Every stored point, of every source and attempt, in order of arrival."""
+    """Export every stored point of every source and attempt, in order of arrival."""
     lines = export.export(lab_of(request), run_id, format, keys, with_run=with_run)
     headers = {"Content-Disposition": f'attachment; filename="{run_id}.{format}"'}
     return StreamingResponse(lines, media_type=_EXPORT_TYPES[format], headers=headers)
@@ -167,13 +167,13 @@ def export_metrics(
 @router.get("/metrics/compare", dependencies=[READERS()])
 def compare_metrics(
     request: Request,
-    run_ids: Annotated[str, Query(max_length=20_000, description="comma-separated")],
+    run_ids: Annotated[str, Query(max_length=20_000, description="ids or names of runs, comma-separated")],
     key: Annotated[str, Query(max_length=1024)],
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
     x: Annotated[Axis, Query(description="time: seconds since each run's start")] = "step",
-    groups: Annotated[bool, Query(description="false leaves out mean and std, and answers sooner")] = True,
+    groups: Annotated[bool, Query(description="false omits mean and std, which is faster")] = True,
 ) -> dict[str, Any]:
-    """One metric over several runs, with mean and std over runs that differ only in their seed."""
+    """Compare one metric over several runs, with mean and std over runs that differ only in their seed."""
     ids = [name.strip() for name in run_ids.split(",") if name.strip()]
     return compare.compare(lab_of(request), ids, key, max_points, x, grouped=groups)
 

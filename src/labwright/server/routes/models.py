@@ -1,4 +1,4 @@
-"""/models: which language models answer, whether their keys are there, what they took. Keys are never shown."""
+"""/models: the language models in use, the state of their keys, and spending. Keys are never shown."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class TierOut(BaseModel):
     tier: Tier
     model: str
     address: str
-    key: str  # where it was found, or what is wrong with it
+    key: str  # where it was found, or why it is unusable
     usable: bool
-    hint: str  # how to mend it
+    hint: str  # how to fix it
     priced: bool
     spent: SpentOut
 
@@ -40,13 +40,13 @@ class ProviderOut(BaseModel):
     name: str
     address: str
     needs_key: bool
-    key: str  # where it was found, or what is wrong with it
+    key: str  # where it was found, or why it is unusable
     usable: bool
     hint: str
 
 
 class KeyIn(In):
-    key: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="it is kept, and never shown again")
+    key: Annotated[str, Field(min_length=1, max_length=1000)] = Field(description="stored, and never shown again")
 
 
 class ModelsOut(BaseModel):
@@ -65,13 +65,13 @@ def models_of(request: Request) -> Models:
 
 @router.get("", response_model=ModelsOut, dependencies=[READERS()])
 def get_models(request: Request) -> dict[str, Any]:
-    """Which model answers for each tier, and what was spent so far."""
+    """Return the model of each tier and the spending so far."""
     return models_of(request).view()
 
 
 @router.put("/{provider}/key", status_code=204, dependencies=[PERSON()])
 def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
-    """Into a file of yours that only you can read. A variable of the server's environment goes before it."""
+    """Store a key in a file that only you can read. A variable in the server's environment overrides it."""
     save_key(_endpoint(request, provider), body.key)
     settings.emit_changed(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)
@@ -79,7 +79,7 @@ def keep_model_key(provider: str, body: KeyIn, request: Request) -> Response:
 
 @router.delete("/{provider}/key", status_code=204, dependencies=[PERSON()])
 def drop_model_key(provider: str, request: Request) -> Response:
-    """The file with it; a variable stays."""
+    """Delete the stored key. A variable in the server's environment stays."""
     delete_key(_endpoint(request, provider))
     settings.emit_changed(lab_of(request), [f"key of {provider}"], actor_of(request))
     return Response(status_code=204)

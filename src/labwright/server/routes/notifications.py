@@ -1,4 +1,4 @@
-"""/notifications: channels and what became of what they were sent. Addresses are never shown, only their host."""
+"""/notifications: channels and deliveries. Addresses are never shown, only their hosts."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ class NotificationsOut(BaseModel):
 
 class ChannelIn(In):
     kind: Literal["slack", "webhook", "desktop"]
-    name: Annotated[Text, Field(min_length=1, max_length=40)] | None = Field(None, description="by default its kind")
+    name: Annotated[Text, Field(min_length=1, max_length=40)] | None = Field(None, description="defaults to its kind")
     events: Annotated[list[Wish], Field(min_length=1)] = ["alert"]
     min_severity: Severity = Severity.WARNING
-    url: Annotated[Text, Field(max_length=2000)] = Field("", description="it is kept, and never shown again")
+    url: Annotated[Text, Field(max_length=2000)] = Field("", description="stored, and never shown again")
 
 
 class TestSent(BaseModel):
@@ -70,19 +70,19 @@ def notifier_of(request: Request) -> NotificationWorker:
 
 @router.get("", response_model=NotificationsOut, dependencies=[READERS()])
 def get_notifications(request: Request, limit: Annotated[int, Query(ge=0, le=1000)] = 50) -> dict[str, Any]:
-    """Where news goes, and the newest deliveries first."""
+    """Return the channels, and the deliveries, newest first."""
     return notifications.overview(lab_of(request), notifier_of(request), limit)
 
 
 @router.post("/test", status_code=202, response_model=TestSent, dependencies=[PERSON()])
 def test_notifications(request: Request) -> dict[str, list[int]]:
-    """Send a message to every channel; look for these ids in `GET /notifications`."""
+    """Send a test message to every channel. The response has the ids of the deliveries."""
     return {"deliveries": notifications.send_test(lab_of(request), notifier_of(request), actor_of(request))}
 
 
 @router.post("/channels", status_code=201, response_model=NotificationsOut, dependencies=[PERSON()])
 def add_channel(body: ChannelIn, request: Request) -> dict[str, Any]:
-    """It works at once. It stands in `labwright.toml`, and its address in a file that only you can read."""
+    """Add a channel to `labwright.toml`. It works immediately. Its address goes into a file that only you can read."""
     lab, notifier = lab_of(request), notifier_of(request)
     table = body.model_dump(mode="json", exclude={"url"}, exclude_none=True)
     notifications.add_channel(lab, notifier, table, body.url, actor_of(request))
@@ -91,6 +91,6 @@ def add_channel(body: ChannelIn, request: Request) -> dict[str, Any]:
 
 @router.delete("/channels/{name}", status_code=204, dependencies=[PERSON()])
 def remove_channel(name: str, request: Request) -> Response:
-    """Out of `labwright.toml`, with the address if it was given here."""
+    """Remove a channel from `labwright.toml`, and its stored address."""
     notifications.remove_channel(lab_of(request), notifier_of(request), name, actor_of(request))
     return Response(status_code=204)

@@ -40,9 +40,9 @@ Cursor = Annotated[int | None, Query(ge=0, le=2**62)]
 
 @router.post("", status_code=201, dependencies=[PLANNERS()])
 def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
-    """Keep a plan, whatever its form; `format` says what is wrong with it, line by line.
+    """Save a plan. `format` lists errors in its text by line; they do not prevent saving.
 
-    With `compile` and no text, the plan is made from its goal.
+    With `compile` and no text, the plan is written from its goal.
     """
     made = plans.create(
         lab_of(request),
@@ -57,7 +57,7 @@ def create_plan(body: PlanIn, request: Request, key: Key = None) -> PlanOut:
 
 @router.post("/check", dependencies=[READERS()])
 def check_plan(body: PlanTextIn) -> FormatOut:
-    """What is wrong with the form of a text, line by line. Nothing is kept."""
+    """Check the format of a text and return its errors by line. Nothing is saved."""
     return FormatOut(**plans.check_format(body.raw_markdown))
 
 
@@ -66,13 +66,13 @@ def list_plans(
     request: Request,
     response: Response,
     status: Annotated[
-        str | None, Query(description="one or more, comma-separated; by default all but archived")
+        str | None, Query(description="one or more, comma-separated; default: all except archived")
     ] = None,
     session_id: str | None = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Cursor = None,
 ) -> list[PlanSummary]:
-    """Newest first, without their texts."""
+    """List plans, newest first, without their texts."""
     found, following = plans.page(lab_of(request), _statuses(status), session_id, limit, cursor)
     _point_on(response, following)
     return [PlanSummary.of(plan) for plan in found]
@@ -82,7 +82,7 @@ def _statuses(text: str | None) -> tuple[PlanStatus, ...]:
     names = [name.strip() for name in text.split(",")] if text else []
     for name in names:
         if name not in set(PlanStatus):
-            raise Invalid(f"{name!r} is not a status of a plan.", hint=f"Choose: {', '.join(PlanStatus)}.")
+            raise Invalid(f"{name!r} is not a plan status.", hint=f"Choose: {', '.join(PlanStatus)}.")
     return tuple(PlanStatus(name) for name in names)
 
 
@@ -93,20 +93,20 @@ def _point_on(response: Response, following: int | None) -> None:
 
 @router.get("/{plan_id}", dependencies=[READERS()])
 def get_plan(plan_id: str, request: Request) -> PlanOut:
-    """One plan with its text, its sections, and what is wrong with its form."""
+    """Return one plan with its text, its sections and format errors."""
     return PlanOut(**plans.get(lab_of(request), plan_id))
 
 
 @router.patch("/{plan_id}", dependencies=[PLANNERS()])
 def change_plan(plan_id: str, body: PlanPatch, request: Request) -> PlanOut:
-    """Another text, title or goal is a new version, and takes an approval back."""
+    """Change text, title or goal. This creates a new version and withdraws an approval."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True, exclude={"version"})
     return PlanOut(**plans.edit(lab_of(request), plan_id, changes, actor_of(request), body.version))
 
 
 @router.delete("/{plan_id}", status_code=204, dependencies=[PERSON()])
 def delete_plan(plan_id: str, request: Request) -> Response:
-    """With all its versions and files; not while it is executing."""
+    """Delete a plan with all versions and files. An executing plan cannot be deleted."""
     plans.delete(lab_of(request), plan_id, actor_of(request))
     return Response(status_code=204)
 
@@ -119,7 +119,7 @@ def list_plan_versions(
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
     cursor: Cursor = None,
 ) -> list[PlanVersionOut]:
-    """Every text that was saved, newest first."""
+    """List all saved versions, newest first."""
     found, following = plans.versions(lab_of(request), plan_id, limit, cursor)
     _point_on(response, following)
     return [PlanVersionOut(**version.to_dict()) for version in found]
@@ -127,7 +127,7 @@ def list_plan_versions(
 
 @router.post("/{plan_id}/archive", dependencies=[WRITERS()])
 def archive_plan(plan_id: str, request: Request) -> PlanOut:
-    """Out of the usual lists, not deleted."""
+    """Hide a plan from the default lists. It cannot be changed any more."""
     lab = lab_of(request)
     ownership.check_archiving(lab, plan_id, actor_of(request))
     plans.archive(lab, plan_id, actor_of(request))
@@ -136,10 +136,10 @@ def archive_plan(plan_id: str, request: Request) -> PlanOut:
 
 @router.post("/{plan_id}/compile", status_code=202, dependencies=[PLANNERS()])
 def compile_plan(plan_id: str, request: Request, body: CompileIn | None = None) -> PlanOut:
-    """Make the workspace, in the background: `planning` of the plan and `plan.node` events tell how far it is.
+    """Create the workspace in the background. `planning` of the plan and `plan.node` events report the progress.
 
-    From the saved text where there is one, else from the goal. What is done already is not done again. While one is
-    under way, another is a 409.
+    The source is the saved text, or else the goal. Finished steps are not repeated. A second request at the same time
+    is a 409.
     """
     options = body.value() if body else plans.CompileOptions()
     return PlanOut(**plans.compile_plan(lab_of(request), plan_id, options, actor_of(request)))
@@ -147,26 +147,26 @@ def compile_plan(plan_id: str, request: Request, body: CompileIn | None = None) 
 
 @router.get("/{plan_id}/workspace", dependencies=[READERS()])
 def get_plan_workspace(plan_id: str, request: Request) -> WorkspaceOut:
-    """What there is to review: files, validation, rehearsal, and the digest of the bytes as they now are."""
+    """Return what to review: files, validation, rehearsal, and the digest of the current files."""
     return WorkspaceOut(**plans.workspace_view(lab_of(request), plan_id))
 
 
 @router.get("/{plan_id}/workspace/files/{path:path}", dependencies=[READERS()])
 def read_plan_file(plan_id: str, path: str, request: Request) -> FileOut:
-    """One file, as text."""
+    """Return one file as text."""
     return FileOut(**plans.read_file(lab_of(request), plan_id, path))
 
 
 @router.put("/{plan_id}/workspace/files/{path:path}", dependencies=[WRITERS()])
 def write_plan_file(plan_id: str, path: str, body: FileIn, request: Request) -> FileOut:
-    """An edit takes an approval back; validate the plan afterwards."""
+    """Write a file. This withdraws an approval; validate the plan afterwards."""
     made = plans.write_file(lab_of(request), plan_id, path, body.content, body.sha256, actor_of(request))
     return FileOut(**made)
 
 
 @router.get("/{plan_id}/compilations", dependencies=[READERS()])
 def list_plan_compilations(plan_id: str, request: Request) -> list[CompilationOut]:
-    """Those that came as far as their checks, the newest first; the last twenty are kept."""
+    """List compilations that reached their checks, newest first. The last twenty are kept."""
     return [CompilationOut(**one) for one in plans.compilations_view(lab_of(request), plan_id)]
 
 
@@ -177,51 +177,51 @@ def get_plan_changes(
     before: Annotated[int, Query(ge=1, le=1_000_000)],
     after: Annotated[int | None, Query(ge=1, le=1_000_000)] = None,
 ) -> ChangesOut:
-    """What changed in plan, IR, code and tests between two compilations; without `after`, to the files as they are."""
+    """Return changes in plan, IR, code and tests between two compilations, or up to the current files."""
     return ChangesOut(**plans.changes_view(lab_of(request), plan_id, before, after))
 
 
 @router.post("/{plan_id}/validate", status_code=202, dependencies=[PLANNERS()])
 def validate_plan(plan_id: str, request: Request, body: ValidateIn | None = None) -> PlanOut:
-    """Every check again on the files as they are, in the background."""
+    """Run every check again on the current files, in the background."""
     rehearsal = body.rehearsal if body else None
     return PlanOut(**plans.validate(lab_of(request), plan_id, actor_of(request), rehearsal))
 
 
 @router.post("/{plan_id}/review", dependencies=[PERSON()])
 def review_plan(plan_id: str, body: ReviewIn, request: Request) -> PlanOut:
-    """Approve a digest; or reject, with a reason and the node that is to be done again."""
+    """Approve a digest, or reject it with a reason and the step to redo."""
     lab, actor = lab_of(request), actor_of(request)
     if not body.approved:
         return PlanOut(**plans.reject(lab, plan_id, body.reason, body.node, actor))
     if body.digest is None:
-        hint = "GET /plans/{plan_id}/workspace has the digest of what you look at."
-        raise Invalid("An approval needs the digest of what was looked at.", hint=hint, field=("digest",))
+        hint = "GET /plans/{plan_id}/workspace returns the digest."
+        raise Invalid("An approval needs the digest of the reviewed files.", hint=hint, field=("digest",))
     return PlanOut(**plans.approve(lab, plan_id, body.digest, actor, body.reason))
 
 
 @router.post("/{plan_id}/approve", dependencies=[PERSON()])
 def approve_plan(plan_id: str, body: ApproveIn, request: Request) -> PlanOut:
-    """The same as a review with `approved: true`. Answers when the final check is done."""
+    """Approve a digest, like a review with `approved: true`. Returns after the final check."""
     return PlanOut(**plans.approve(lab_of(request), plan_id, body.digest, actor_of(request)))
 
 
 @router.post("/{plan_id}/execute", status_code=202, dependencies=[WRITERS()])
 def execute_plan(plan_id: str, request: Request) -> PlanOut:
-    """Run it: only what is approved, ready for a run, and still what was approved; else 409 with what changed."""
+    """Execute an approved plan that is ready to run. If anything has changed since, the response is a 409."""
     return PlanOut(**plans.execute(lab_of(request), plan_id, actor_of(request)))
 
 
 @router.post("/{plan_id}/stop", dependencies=[WRITERS()])
 def stop_plan(plan_id: str, request: Request) -> PlanOut:
-    """End an execution, or a compilation, with all the runs that it started. An agent ends what it began."""
+    """Stop an execution or compilation with all its runs. An agent may stop only what it started."""
     ownership.check_plan(lab_of(request), plan_id, actor_of(request))
     return PlanOut(**plans.stop(lab_of(request), plan_id, actor_of(request)))
 
 
 @router.get("/{plan_id}/report", dependencies=[READERS()])
 def get_plan_report(plan_id: str, request: Request) -> ReportOut:
-    """What an execution found out."""
+    """Return the report of an execution."""
     return ReportOut(**plans.results_view(lab_of(request), plan_id))
 
 
@@ -232,8 +232,8 @@ if TYPE_CHECKING:
 class WorkflowStepOut(BaseModel):
     id: str
     kind: str
-    inputs: dict[str, str] = Field(description="by name: the output that feeds it, as `step.output`")
-    outputs: dict[str, str] = Field(description="by name: the type")
+    inputs: dict[str, str] = Field(description="input name: its source, as `step.output`")
+    outputs: dict[str, str] = Field(description="output name: its type")
     responsibility: str
     command: str
 
@@ -247,8 +247,8 @@ class WorkflowOut(BaseModel):
 
 @router.get("/{plan_id}/workflow", dependencies=[READERS()])
 def get_plan_workflow(plan_id: str, request: Request) -> WorkflowOut:
-    """The workflow as the IR has it; 422 where that is not there or cannot be read."""
-    from labwright.planning.ir.model import read_ir  # here, as the planner is large and may never be needed
+    """Return the steps of the compiled workflow. If there is no readable IR, the response is a 422."""
+    from labwright.planning.ir.model import read_ir  # here, because the planner is large and often not needed
 
     lab = lab_of(request)
     plans.get_document(lab, plan_id)

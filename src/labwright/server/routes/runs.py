@@ -33,7 +33,7 @@ def _run(run: Run, status: int = 200) -> Response:
 
 @router.post("", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def create_run(body: RunIn, request: Request, key: Key = None) -> Response:
-    """Create a run; with `auto_start` it is queued at once."""
+    """Create a run. With `auto_start` it is queued immediately."""
     new = NewRun(**body.values(RunIn))
     return _run(runs.create(lab_of(request), new, actor_of(request), idempotency_key(key, request, body)), 201)
 
@@ -50,9 +50,9 @@ EXPRESS = Express(
 
 @router.post("/external", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) -> Response:
-    """Track a process that was started by hand and logs by the SDK."""
+    """Track a process that the user started and that logs with the SDK."""
     process = ProcessIdentity(pid=body.pid, start_time=body.start_time, boot_id=body.boot_id, host=body.host)
-    wanted = NewRun(
+    new = NewRun(
         command=body.command,
         name=body.name,
         workdir=body.workdir,
@@ -61,16 +61,16 @@ def create_external_run(body: ExternalRunIn, request: Request, key: Key = None) 
         notes=body.notes,
     )
     once = idempotency_key(key, request, body)
-    run = external.create(lab_of(request), wanted, process, actor_of(request), once, body.answer_by)
-    answer = _run(run, 201)
-    answer.background = BackgroundTask(external.keep_code, lab_of(request), run)
-    return answer
+    run = external.create(lab_of(request), new, process, actor_of(request), once, body.answer_by)
+    response = _run(run, 201)
+    response.background = BackgroundTask(external.keep_code, lab_of(request), run)
+    return response
 
 
 @router.post("/import", status_code=201, response_model=RunOut, dependencies=[PERSON()])
 def import_run(body: ImportIn, request: Request) -> Response:
-    """Take in a folder that was logged without a server; one that is here already is answered with 200."""
-    from labwright.services.runs import imports  # here, as it is rare
+    """Import a folder that was logged without a server. If it has been imported before, the response is 200."""
+    from labwright.services.runs import imports  # here, because it is rarely used
 
     found = imports.import_folder(lab_of(request), body.path, actor_of(request), outside=body.outside)
     return _run(found.run, 200 if found.already_there else 201)
@@ -83,15 +83,15 @@ def list_runs(
     status: Annotated[str | None, Query(description="one or more, comma-separated")] = None,
     sweep_id: str | None = None,
     plan_id: str | None = None,
-    q: Annotated[str | None, Query(max_length=1000, description="in the name or the command")] = None,
+    q: Annotated[str | None, Query(max_length=1000, description="text in the name or the command")] = None,
     tag: str | None = None,
     archived: Annotated[str, Query(pattern="^(true|false|all)$")] = "false",
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[str | None, Query(max_length=2000)] = None,
     sort: str = "-created_at",
 ) -> Response:
-    """Newest first. More pages: send `X-Next-Cursor` of the answer as `cursor`."""
-    wanted = stored.Filter(
+    """List runs, newest first. For the next page, send `X-Next-Cursor` of the response as `cursor`."""
+    new = stored.Filter(
         ids=_listed(ids),
         status=_statuses(status),
         sweep_id=sweep_id,
@@ -102,7 +102,7 @@ def list_runs(
         sort=_sort(sort),
     )
     lab = lab_of(request)
-    records, following = stored.page(lab.db.reader(), wanted, limit, cursor)
+    records, following = stored.page(lab.db.reader(), new, limit, cursor)
     headers = {"X-Next-Cursor": following} if following else {}
     return Response(f"[{','.join(queue.with_reasons(lab, records))}]", media_type="application/json", headers=headers)
 
@@ -136,7 +136,7 @@ def get_run(run_id: str, request: Request) -> Response:
 
 @router.patch("/{run_id}", response_model=RunOut, dependencies=[WRITERS()])
 def change_run(run_id: str, body: RunPatch, request: Request) -> Response:
-    """Name, tags, notes, priority."""
+    """Change name, tags, notes or priority."""
     changes: dict[str, Any] = body.model_dump(exclude_none=True)
     if "tags" in changes:
         changes["tags"] = tuple(changes["tags"])
@@ -145,27 +145,27 @@ def change_run(run_id: str, body: RunPatch, request: Request) -> Response:
 
 @router.delete("/{run_id}", status_code=204, dependencies=[PERSON()])
 def delete_run(run_id: str, request: Request) -> Response:
-    """An ended run with all its files."""
+    """Delete an ended run with all its files."""
     runs.delete(lab_of(request), run_id, actor_of(request))
     return Response(status_code=204)
 
 
 @router.post("/{run_id}/start", response_model=RunOut, dependencies=[WRITERS()])
 def start_run(run_id: str, request: Request) -> Response:
-    """Queue a run that is ready."""
+    """Queue a ready run."""
     return _run(runs.start(lab_of(request), run_id, actor_of(request)))
 
 
 @router.post("/{run_id}/stop", response_model=RunOut, dependencies=[WRITERS()])
 def stop_run(run_id: str, request: Request) -> Response:
-    """End it and everything it started: TERM, grace, KILL. An agent ends what it began."""
+    """Stop a run and all its processes: TERM, grace period, KILL. An agent may stop only its own runs."""
     ownership.check_run(lab_of(request), run_id, actor_of(request))
     return _run(runs.stop(lab_of(request), run_id, actor_of(request)))
 
 
 @router.post("/{run_id}/rerun", status_code=201, response_model=RunOut, dependencies=[WRITERS()])
 def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: Key = None) -> Response:
-    """A new run of the same thing."""
+    """Create a new run with the same command and settings."""
     body = body or RerunIn()
     changes = {name: getattr(body, name) for name in ("command", "env", "secrets") if getattr(body, name) is not None}
     if body.gpuwrap_config:
@@ -177,19 +177,19 @@ def rerun_run(run_id: str, request: Request, body: RerunIn | None = None, key: K
 
 @router.post("/{run_id}/archive", response_model=RunOut, dependencies=[WRITERS()])
 def archive_run(run_id: str, request: Request) -> Response:
-    """Out of the usual lists, not deleted."""
+    """Hide an ended run from the default lists."""
     return _run(runs.archive(lab_of(request), run_id, actor_of(request)))
 
 
 @router.post("/{run_id}/unarchive", response_model=RunOut, dependencies=[WRITERS()])
 def unarchive_run(run_id: str, request: Request) -> Response:
-    """Back into the usual lists."""
+    """Show an archived run in the default lists again."""
     return _run(runs.unarchive(lab_of(request), run_id, actor_of(request)))
 
 
 @router.post("/{run_id}/alerts", status_code=201, dependencies=[allow(Scope.AGENT, Scope.RUN)])
 def raise_alert(run_id: str, body: AlertIn, request: Request, key: Key = None) -> JSONResponse:
-    """Tell people about this run, with choices they can answer."""
+    """Raise an alert about this run, with choices for the user."""
     alert = alerts.raise_for_run(
         lab_of(request),
         run_id,
@@ -204,5 +204,5 @@ def raise_alert(run_id: str, body: AlertIn, request: Request, key: Key = None) -
 
 @router.get("/{run_id}/diff", dependencies=[READERS()])
 def diff_run(run_id: str, request: Request) -> JSONResponse:
-    """What changed in the code since this run was submitted."""
+    """Return how the code has changed since this run was submitted."""
     return JSONResponse(runs.diff(lab_of(request), run_id))

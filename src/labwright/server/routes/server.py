@@ -31,37 +31,37 @@ Changes = Annotated[dict[str, Value | None], Body(min_length=1, max_length=100)]
 class WhoOut(BaseModel):
     scope: str
     name: str
-    project: str = Field(description="the project's folder")
+    project: str = Field(description="project folder")
     version: str
 
 
 class SettingOut(BaseModel):
     name: str
-    value: Value = Field(description="what holds now")
+    value: Value = Field(description="current value")
     default: Value
     bounds: tuple[float, float] | None
-    following: Value = Field(description="what holds after the next start of the server")
-    by_variable: bool = Field(description="a variable of the server's environment sets it, and wins over the file")
+    following: Value = Field(description="value after the next start of the server")
+    by_variable: bool = Field(description="whether a variable in the server's environment overrides the file")
     editable: bool = Field(description="whether PATCH changes it")
-    at_start: bool = Field(description="whether a change takes a start of the server")
+    at_start: bool = Field(description="whether a change needs a restart of the server")
 
 
 @router.get("/whoami", dependencies=[READERS()])
 def whoami(request: Request) -> WhoOut:
-    """The scope of the token, so that a client offers only what it may do."""
+    """Return the scope of the token, so that a client offers only permitted actions."""
     actor, lab = actor_of(request), lab_of(request)
     return WhoOut(scope=actor.scope, name=actor.name, project=str(lab.paths.project), version=__version__)
 
 
 @router.get("/settings", response_model=list[SettingOut], dependencies=[READERS()])
 def get_settings(request: Request) -> list[dict[str, Any]]:
-    """Every setting as it holds now, and after the next start. No secret is a setting."""
+    """Return every setting, now and after the next start. Settings contain no secrets."""
     return settings.view(lab_of(request))
 
 
 @router.patch("/settings", response_model=list[SettingOut], dependencies=[PERSON()])
 def change_settings(body: Changes, request: Request) -> list[dict[str, Any]]:
-    """Names and new values; null is the default again. Written to `labwright.toml`, all of it or nothing."""
+    """Change settings, all or none; null restores a default. They are written to `labwright.toml`."""
     lab, models = lab_of(request), models_of(request)
     settings.change(lab, body, actor_of(request), models)
     lab.local.withhold(models.key_variables)
@@ -73,14 +73,14 @@ _INLINE_SCRIPT = re.compile(rb"<script>(.*?)</script>", re.DOTALL)
 
 @router.get("/health")
 def health(request: Request) -> HealthOut:
-    """`degraded`: it answers, but cannot start runs at the moment; `labwright doctor` says why."""
+    """Return the health. `degraded` means that runs cannot start; `labwright doctor` says why."""
     lab = lab_of(request)
     return HealthOut(status="ok" if lab.is_healthy else "degraded", version=__version__)
 
 
 @router.get("/docs", include_in_schema=False)
 def docs() -> HTMLResponse:
-    """Swagger UI from our own files: works without internet."""
+    """Return Swagger UI from local files, so that it works offline."""
     page = get_swagger_ui_html(
         openapi_url="openapi.json",
         title="Labwright API",
@@ -93,7 +93,7 @@ def docs() -> HTMLResponse:
 
 
 def _docs_policy(page: bytes) -> str:
-    """Swagger UI starts by one inline script, allowed by its hash, and styles its elements inline."""
+    """Return a policy that allows the inline script of Swagger UI by its hash, and its inline styles."""
     hashes = [base64.b64encode(hashlib.sha256(script).digest()).decode() for script in _INLINE_SCRIPT.findall(page)]
     scripts = " ".join(["'self'", *(f"'sha256-{digest}'" for digest in hashes)])
     return (
@@ -108,19 +108,19 @@ class GcIn(In):
 
 @router.get("/storage", dependencies=[READERS()])
 def storage(request: Request) -> dict[str, Any]:
-    """How much disk each part of the state folder takes."""
+    """Return the disk use of each part of the state folder."""
     return housekeeping.sizes(lab_of(request))
 
 
 @router.post("/gc", dependencies=[PERSON()])
 def collect_garbage(request: Request, body: GcIn | None = None) -> dict[str, Any]:
-    """Apply the retention settings; `dry_run` only tells what it would free."""
+    """Apply the retention settings. With `dry_run`, only report what would be freed."""
     return housekeeping.collect(lab_of(request), actor_of(request), dry_run=bool(body and body.dry_run))
 
 
 @router.post("/backup", dependencies=[PERSON()])
 def backup(request: Request) -> dict[str, str]:
-    """Write an online backup of the database now."""
+    """Back up the database now."""
     return {"path": housekeeping.backup(lab_of(request))}
 
 
@@ -129,7 +129,7 @@ _FORMAT = "text/plain; version=0.0.4; charset=utf-8"
 
 @router.get("/metrics/prometheus", response_class=PlainTextResponse, dependencies=[READERS()])
 def prometheus(request: Request) -> PlainTextResponse:
-    """Runs by status, alerts, GPUs, disk and the server's own process; a viewer's token is enough."""
+    """Return figures for Prometheus: runs by status, alerts, GPUs, disk, and the server process."""
     lines = (line for figure in figures(lab_of(request)) for line in _lines(figure))
     return PlainTextResponse("".join(f"{line}\n" for line in lines), media_type=_FORMAT)
 
@@ -144,19 +144,19 @@ def _lines(figure: Figure) -> Iterator[str]:
 
 @router.get("/views", response_model=list[ViewOut], dependencies=[READERS()])
 def list_views(request: Request) -> list[dict[str, Any]]:
-    """By name, all of them: there are 200 at most."""
+    """List all saved views by name."""
     return [{"name": view.name, "query": view.query} for view in saved_views.all_views(lab_of(request))]
 
 
 @router.put("/views", response_model=ViewOut, dependencies=[PERSON()])
 def save_view(body: ViewIn, request: Request) -> dict[str, Any]:
-    """A view of the same name is replaced."""
+    """Save a view. It replaces a view of the same name."""
     saved_views.save(lab_of(request), SavedView(name=body.name, query=body.query), actor_of(request))
     return {"name": body.name, "query": body.query}
 
 
 @router.delete("/views", status_code=204, dependencies=[PERSON()])
 def delete_view(name: Annotated[str, Query(max_length=60)], request: Request) -> Response:
-    """By its name as a parameter: a path would not bear every name."""
+    """Delete a view. Its name is a query parameter, since a path cannot hold every name."""
     saved_views.delete(lab_of(request), name, actor_of(request))
     return Response(status_code=204)

@@ -45,7 +45,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[SessionOut]:
-    """Newest first."""
+    """List them, newest first."""
     found, following = sessions.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -54,6 +54,7 @@ def list_sessions(
 
 @router.post("/sessions", status_code=201, dependencies=[PERSON()])
 def create_session(body: SessionIn, request: Request, key: Key = None) -> SessionOut:
+    """Create a session."""
     once = idempotency_key(key, request, body)
     made = sessions.create(lab_of(request), title=body.title, mode=body.mode, actor=actor_of(request), key=once)
     return _out(request, made)
@@ -61,26 +62,27 @@ def create_session(body: SessionIn, request: Request, key: Key = None) -> Sessio
 
 @router.get("/sessions/{session_id}", dependencies=[allow(Scope.VIEWER)])
 def get_session(session_id: str, request: Request) -> SessionOut:
+    """Return one session."""
     return _out(request, sessions.get(lab_of(request), session_id))
 
 
 @router.patch("/sessions/{session_id}", dependencies=[PERSON()])
 def change_session(session_id: str, body: SessionPatch, request: Request) -> SessionOut:
-    """Its title, or the mode of the turns to come."""
+    """Change the title, or the mode of the next turns."""
     changes = body.model_dump(exclude_none=True)
     return _out(request, sessions.update(lab_of(request), session_id, changes, actor_of(request)))
 
 
 @router.delete("/sessions/{session_id}", status_code=204, dependencies=[PERSON()])
 def delete_session(session_id: str, request: Request) -> Response:
-    """With all that was said; what it started stays."""
+    """Delete a session with its messages. Runs that it started stay."""
     sessions.delete(lab_of(request), session_id, actor_of(request))
     return Response(status_code=204)
 
 
 @router.post("/sessions/{session_id}/stop", dependencies=[PERSON()])
 def stop_session(session_id: str, request: Request) -> SessionOut:
-    """At once, and what it waited for no longer wakes it. Runs that it started go on."""
+    """Stop the turn immediately and cancel its waits. Runs that it started continue."""
     return _out(request, sessions.stop(lab_of(request), session_id, actor_of(request)))
 
 
@@ -88,7 +90,7 @@ def stop_session(session_id: str, request: Request) -> SessionOut:
 def list_pieces(
     session_id: str, request: Request, after: Position = 0, limit: Annotated[int, Query(ge=1, le=5000)] = 1000
 ) -> list[PieceOut]:
-    """What was said and done, in order, from a position on; an empty answer is the end."""
+    """List messages and tool calls in order, after a position. An empty list is the end."""
     found = sessions.pieces(lab_of(request), session_id, after, limit)
     return [PieceOut(**piece.to_dict()) for piece in found]
 
@@ -100,25 +102,25 @@ async def stream_session(
     after: Position = 0,
     last_event_id: Annotated[str | None, Header(max_length=60)] = None,
 ) -> StreamingResponse:
-    """The same as server-sent events, going on as it happens; `id:` is the number to go on from."""
+    """Stream messages and tool calls as server-sent events. `id:` is the position to continue from."""
     sessions.get(lab_of(request), session_id)
     start = int(last_event_id) if last_event_id and last_event_id.isdecimal() else after
-    told = while_valid(request, hub_of(request).follow_session(session_id, start))
-    return StreamingResponse(told, **_STREAM)  # type: ignore[arg-type]
+    frames = while_valid(request, hub_of(request).follow_session(session_id, start))
+    return StreamingResponse(frames, **_STREAM)  # type: ignore[arg-type]
 
 
 @router.post("/chat", dependencies=[PERSON()], response_class=StreamingResponse)
 def chat(body: ChatIn, request: Request, key: Key = None) -> StreamingResponse:
-    """Say something; the answer streams until the end of the turn. It goes on without you if the connection breaks."""
+    """Send a message and stream the turn until its end. The turn continues if the connection breaks."""
     lab, actor = lab_of(request), actor_of(request)
     once = idempotency_key(key, request, body)
     session_id = (
         body.session_id or sessions.create(lab, title=None, mode=body.mode or Mode.AGENT, actor=actor, key=once).id
     )
-    said = sessions.say(lab, session_id, body.message, body.mode, actor, once and once.again("say"))
+    message = sessions.say(lab, session_id, body.message, body.mode, actor, once and once.again("say"))
 
     async def turn() -> AsyncIterator[bytes]:
-        async for block in hub_of(request).follow_session(session_id, said.last_seq - 1, turn=said.turn):
+        async for block in hub_of(request).follow_session(session_id, message.last_seq - 1, turn=message.turn):
             yield block
 
     return StreamingResponse(turn(), **_STREAM)  # type: ignore[arg-type]
@@ -137,7 +139,7 @@ def list_approvals(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
-    """Newest first."""
+    """List them, newest first."""
     found, following = approvals.page(lab_of(request), status, session_id, limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -146,9 +148,9 @@ def list_approvals(
 
 @router.post("/approvals/{approval_id}/respond", response_model=ApprovalRequest, dependencies=[allow(Scope.ANSWER)])
 def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request) -> dict[str, Any]:
-    """The turn that asked goes on with the answer; what is approved is done as you.
+    """Answer a request for approval. The turn continues, and an approved action is done in your name.
 
-    Also with the token of scope `answer` that a channel was sent with the question: for that question, once.
+    A token of scope `answer`, which a channel receives with the request, answers that request once.
     """
     answered = approvals.respond(
         lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=_person(actor_of(request))
@@ -157,7 +159,7 @@ def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request
 
 
 def _person(actor: Actor) -> Actor:
-    """Whom a person has given the power to answer, by naming a channel in the settings, answers for that person."""
+    """Return the person for whom a channel answers. The person configured that channel."""
     return Actor(Scope.PERSON, "webhook") if actor.scope is Scope.ANSWER else actor
 
 
@@ -165,25 +167,25 @@ def _person(actor: Actor) -> Actor:
 def list_suggestions(
     request: Request, session_id: str | None = None, status: SuggestionStatus | None = None
 ) -> list[SuggestionOut]:
-    """Newest first."""
+    """List them, newest first."""
     return [SuggestionOut(**found) for found in suggestions.page(lab_of(request), session_id, status)]
 
 
 @router.post("/suggestions/{suggestion_id}/accept", dependencies=[PERSON()])
 def accept_suggestion(suggestion_id: str, body: SuggestionAccept, request: Request) -> SuggestionOut:
-    """Into a skill of the project, which conversations are told; or its template into the folder `templates`."""
+    """Accept a suggestion into a skill of the project, or save its template in the folder `templates`."""
     lab, actor = lab_of(request), actor_of(request)
     if body.into == "skill":
         name = body.name or suggestions.SKILL
         return SuggestionOut(**suggestions.accept_into_skill(lab, suggestion_id, name, actor))
     if body.name is None:
-        raise Invalid("A template needs a name.", hint="Give the name of a file, such as lr.yaml.", field=("name",))
+        raise Invalid("A template needs a name.", hint="Send a file name, such as lr.yaml.", field=("name",))
     return SuggestionOut(**suggestions.accept_into_template(lab, suggestion_id, body.name, actor))
 
 
 @router.post("/suggestions/{suggestion_id}/dismiss", dependencies=[PERSON()])
 def dismiss_suggestion(suggestion_id: str, request: Request) -> SuggestionOut:
-    """It is not shown among the open ones any more."""
+    """Dismiss a suggestion. It is no longer listed as open."""
     return SuggestionOut(**suggestions.dismiss(lab_of(request), suggestion_id, actor_of(request)))
 
 
@@ -196,7 +198,7 @@ def list_memories(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
-    """Newest first. An agent sees what was accepted, and not what other agents propose."""
+    """List memories, newest first. An agent sees only accepted ones."""
     if actor_of(request).scope is Scope.AGENT:
         accepted = True
     found, following = memories.page(lab_of(request), accepted, q, limit, cursor)
@@ -211,7 +213,7 @@ def add_memory(
     request: Request,
     key: Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)] = None,
 ) -> dict[str, Any]:
-    """A person's is accepted at once, an agent's is a proposal."""
+    """Add a memory. An agent's memory is a proposal until a person accepts it."""
     once = idempotency_key(key, request, body)
     return memories.add(lab_of(request), body.text, actor_of(request), key=once).to_dict()
 

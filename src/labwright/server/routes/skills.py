@@ -1,4 +1,4 @@
-"""/prompt-skills: what models are told. Agents read and render them; only a person changes them."""
+"""/prompt-skills: instructions for models. Agents read and render them; only a person changes them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from labwright.skills.skill import LONGEST_TEXT, SkillSource
 from labwright.tokens import mint
 
 router = APIRouter(prefix="/prompt-skills", route_class=StrictJsonRoute, tags=["skills"])
-_NAME = "skill"  # who a token in a rendered skill belongs to
+_NAME = "skill"  # name in the token of a rendered skill
 Value = Annotated[Text, Field(max_length=100_000)]
 
 
@@ -32,14 +32,15 @@ class SkillIn(In):
 
 class RenderIn(In):
     variables: Annotated[dict[str, Value], Field(max_length=100)] = Field(
-        default_factory=dict, description="values that are not looked up, such as `goal`"
+        default_factory=dict, description="values of variables, such as `goal`; they override live values"
     )
-    preview: bool = Field(default=False, description="to look at: a variable without a value stays as it is written")
+    preview: bool = Field(default=False, description="keep variables without a value as they are written")
     text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)] | None = Field(
-        default=None, description="with `preview`: a draft of the whole SKILL.md, to see it before it is saved"
+        default=None, description="with `preview`: an unsaved draft of the whole SKILL.md"
     )
     shell: Literal["local", "remote"] | None = Field(
-        default=None, description="whether the text's commands will run on this machine; by default as the call came in"
+        default=None,
+        description="whether the commands in the text run on this machine; by default detected from the request",
     )
 
 
@@ -48,9 +49,9 @@ class SkillSummary(BaseModel):
     title: str
     description: str
     source: SkillSource
-    overrides: bool = Field(description="the project's own goes before a built-in one of this name")
+    overrides: bool = Field(description="whether it overrides a built-in skill of this name")
     variables: list[str]
-    fault: str = Field(description="why the file cannot be used; empty if it can")
+    fault: str = Field(description="why the file is invalid, or empty")
 
 
 class SkillOut(SkillSummary):
@@ -65,19 +66,19 @@ class RenderedOut(BaseModel):
 
 @router.get("", dependencies=[READERS()])
 def list_skills(request: Request) -> list[SkillSummary]:
-    """By name, without their texts."""
+    """List skills by name, without their texts."""
     return [SkillSummary(**found) for found in skills.every(lab_of(request))]
 
 
 @router.get("/{skill_id}", dependencies=[READERS()])
 def get_skill(skill_id: str, request: Request) -> SkillOut:
-    """One skill with its text, variables not filled in."""
+    """Return one skill with its text. Variables are not filled in."""
     return SkillOut(**skills.get(lab_of(request), skill_id))
 
 
 @router.post("/{skill_id}/render", dependencies=[WRITERS()])
 def render_skill(skill_id: str, request: Request, body: RenderIn | None = None) -> RenderedOut:
-    """The text for a model, with the project as it is now. A variable without a value is a 422."""
+    """Return the text for a model, with the project's current state. A variable without a value is a 422."""
     wanted = body or RenderIn()
     asker = _asker(request, wanted.shell)
     if wanted.preview:
@@ -87,25 +88,25 @@ def render_skill(skill_id: str, request: Request, body: RenderIn | None = None) 
 
 @router.post("", status_code=201, dependencies=[PERSON()])
 def create_skill(body: SkillIn, request: Request) -> SkillOut:
-    """A skill of the project's own."""
+    """Create a skill of the project."""
     return SkillOut(**skills.create(lab_of(request), body.text, actor_of(request)))
 
 
 @router.put("/{skill_id}", dependencies=[PERSON()])
 def replace_skill(skill_id: str, body: SkillIn, request: Request) -> SkillOut:
-    """Make or replace one of the project's own; with the name of a built-in one it goes before that."""
+    """Create or replace a skill of the project. It overrides a built-in skill of the same name."""
     return SkillOut(**skills.replace(lab_of(request), skill_id, body.text, actor_of(request)))
 
 
 @router.delete("/{skill_id}", status_code=204, dependencies=[PERSON()])
 def delete_skill(skill_id: str, request: Request) -> Response:
-    """One of the project's own; a built-in one of that name is back then."""
+    """Delete a skill of the project. A built-in skill of the same name is used again."""
     skills.delete(lab_of(request), skill_id, actor_of(request))
     return Response(status_code=204)
 
 
 def _asker(request: Request, shell: str | None) -> Asker:
-    """An agent gets its own token back, not a fresh one: else it could outlive its time for ever."""
+    """Return the reader of the text. An agent gets its own token: a new one would outlive the old one's expiry."""
     lab, shown = lab_of(request), token_of(request)
     is_local = shell == "local" if shell else _is_local(request)
     if actor_of(request).scope is Scope.AGENT:

@@ -36,7 +36,7 @@ _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjso
 
 @router.post("/wild", status_code=201, dependencies=[WRITERS()])
 def create_wild_sweep(body: WildSweepIn, request: Request, key: Key = None) -> SweepOut:
-    """An empty sweep that runs join by `sweep_id`."""
+    """Create an empty sweep that runs join with `sweep_id`."""
     sweep = sweeps.create_wild(
         lab_of(request),
         name=body.name,
@@ -52,12 +52,12 @@ def create_wild_sweep(body: WildSweepIn, request: Request, key: Key = None) -> S
 
 @router.post("", status_code=201, dependencies=[WRITERS()])
 def create_sweep(body: SweepIn, request: Request, key: Key = None) -> SweepOut:
-    """Many runs from one command and its parameters. With `auto_start` they begin as soon as there is room."""
+    """Create many runs from one command and its parameters. With `auto_start` they start as capacity allows."""
     once = idempotency_key(key, request, body)
-    return _shown(request, sweeps.create(lab_of(request), _wanted(body), actor_of(request), once))
+    return _shown(request, sweeps.create(lab_of(request), _new_sweep(body), actor_of(request), once))
 
 
-def _wanted(body: SweepIn) -> NewSweep:
+def _new_sweep(body: SweepIn) -> NewSweep:
     return NewSweep(
         name=body.name,
         base_command=body.base_command,
@@ -85,6 +85,7 @@ def list_sweeps(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
+    """List sweeps, newest first."""
     found, following = sweep_views.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -93,6 +94,7 @@ def list_sweeps(
 
 @router.get("/{sweep_id}", dependencies=[READERS()])
 def get_sweep(sweep_id: str, request: Request) -> SweepOut:
+    """Return one sweep with its progress and its best configuration."""
     return SweepOut(**sweep_views.get(lab_of(request), sweep_id))
 
 
@@ -100,11 +102,11 @@ def get_sweep(sweep_id: str, request: Request) -> SweepOut:
 def get_sweep_results(
     sweep_id: str,
     request: Request,
-    key: Annotated[str | None, Query(max_length=1024, description="another metric than the sweep's own")] = None,
+    key: Annotated[str | None, Query(max_length=1024, description="a metric other than the sweep's own")] = None,
     goal: Literal["min", "max"] | None = None,
     limit: Annotated[int, Query(ge=1, le=50_000)] = 100,
 ) -> SweepResultsOut:
-    """By configuration, mean and std over seeds, best first; what mattered, and whether the best is more than luck."""
+    """Return mean and std per configuration, best first, with parameter importance and confidence in the best."""
     return SweepResultsOut(**sweep_views.results(lab_of(request), sweep_id, key, goal, limit))
 
 
@@ -121,7 +123,7 @@ def export_sweep_results(
     key: Annotated[str | None, Query(max_length=1024)] = None,
     goal: Literal["min", "max"] | None = None,
 ) -> StreamingResponse:
-    """The whole table, one line a configuration."""
+    """Export the whole table, one line per configuration."""
     lines = sweep_views.export(lab_of(request), sweep_id, format, key, goal)
     headers = {"Content-Disposition": f'attachment; filename="{sweep_id}.{format}"'}
     return StreamingResponse(lines, media_type=_EXPORT_TYPES[format], headers=headers)
@@ -129,26 +131,27 @@ def export_sweep_results(
 
 @router.post("/{sweep_id}/start", dependencies=[WRITERS()])
 def start_sweep(sweep_id: str, request: Request) -> SweepOut:
+    """Start a draft sweep."""
     return _shown(request, sweeps.start(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/stop", dependencies=[WRITERS()])
 def stop_sweep(sweep_id: str, request: Request) -> SweepOut:
-    """Ends the sweep and all of its runs. An agent ends what it began."""
+    """Stop a sweep and all its runs. An agent may stop only its own sweeps."""
     ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     return _shown(request, sweeps.stop(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/pause", dependencies=[WRITERS()])
 def pause_sweep(sweep_id: str, request: Request) -> SweepOut:
-    """Nothing new begins; what runs goes on. An agent holds what it began."""
+    """Start no more runs; running ones continue. An agent may pause only its own sweeps."""
     ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     return _shown(request, sweeps.pause(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/resume", dependencies=[WRITERS()])
 def resume_sweep(sweep_id: str, request: Request, body: SweepResume | None = None) -> SweepOut:
-    """Go on after a pause, with another budget if a person gives one. An agent resumes what it began."""
+    """Resume a paused sweep. Only a person may send a new budget. An agent may resume only its own sweeps."""
     ownership.check_sweep(lab_of(request), sweep_id, actor_of(request))
     budget = body.budget.value() if body and body.budget else {}
     return _shown(request, sweeps.resume(lab_of(request), sweep_id, actor_of(request), budget))
@@ -156,21 +159,21 @@ def resume_sweep(sweep_id: str, request: Request, body: SweepResume | None = Non
 
 @router.post("/{sweep_id}/retry-failed", dependencies=[WRITERS()])
 def retry_failed_runs(sweep_id: str, request: Request) -> SweepAddedOut:
-    """New runs for what failed or was lost."""
+    """Create new runs for failed and lost ones."""
     return _added(request, sweeps.retry_failed(lab_of(request), sweep_id, actor_of(request)))
 
 
 @router.post("/{sweep_id}/extend", dependencies=[WRITERS()])
 def extend_sweep(sweep_id: str, body: SweepExtension, request: Request) -> SweepAddedOut:
-    """More values, seeds, runs or budget, without repeating what is done."""
-    wanted = Extension(
+    """Add values, seeds, runs or budget. Existing runs are not repeated."""
+    extension = Extension(
         parameters=body.parameters,
         seeds=seed_values(body.seeds),
         max_runs=body.max_runs,
         budget=body.budget.value() if body.budget else {},
         parallel=body.parallel,
     )
-    return _added(request, sweeps.extend(lab_of(request), sweep_id, wanted, actor_of(request)))
+    return _added(request, sweeps.extend(lab_of(request), sweep_id, extension, actor_of(request)))
 
 
 def _shown(request: Request, sweep: Sweep) -> SweepOut:

@@ -1,4 +1,4 @@
-"""WS /runs/{run_id}/terminal: a run's window in the browser. A viewer that passes on keys; closing it ends no job."""
+"""WS /runs/{run_id}/terminal: a run's terminal in the browser. Closing it does not end the run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _REFUSED, _NOT_RUNNING, _OVER = 4403, 4409, 1000
 
 @router.websocket("/runs/{run_id}/terminal")
 async def open_terminal(socket: WebSocket, run_id: str) -> None:
-    """For a person only. Bytes from the browser are keys, text is `{cols, rows}`."""
+    """Open the terminal, for a person only. Bytes from the browser are keys; text is `{cols, rows}`."""
     await socket.accept(PROTOCOL if PROTOCOL in socket.scope["subprotocols"] else None)
     if socket.state.actor.scope is not Scope.PERSON:
         await socket.close(_REFUSED, "Only a person may type into a run.")
@@ -42,7 +42,7 @@ async def open_terminal(socket: WebSocket, run_id: str) -> None:
         await socket.close(_NOT_RUNNING, error.message[:120])
         return
     if run.status is not RunStatus.RUNNING or run.pid is None or run.launcher != LOCAL:
-        await socket.close(_NOT_RUNNING, f"The run is {run.status}; only one that runs here has a terminal.")
+        await socket.close(_NOT_RUNNING, f"The run is {run.status}. Only a local run that is running has a terminal.")
         return
     await _show(socket, viewer_command(run))
     if socket.client_state.name == "CONNECTED":
@@ -54,11 +54,11 @@ _LARGEST = 1000  # columns or rows
 
 
 async def _show(socket: WebSocket, command: list[str]) -> None:
-    """Until the program ends or the other side goes. What it starts ends with it."""
+    """Run a program in a pseudo-terminal until it ends or the client disconnects. Its child processes end with it."""
     master, slave = pty.openpty()
     try:
-        _resize(master, *_size(socket.query_params))  # from the beginning: a program may miss a change while it starts
-        # setsid makes the terminal the program's own, so that Ctrl-C in it is a signal.
+        _resize(master, *_size(socket.query_params))  # first: a program may miss a change while it starts
+        # setsid makes this the controlling terminal, so that Ctrl-C sends a signal.
         process = await asyncio.create_subprocess_exec(
             "setsid", "--ctty", "--wait", *command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True
         )
@@ -122,10 +122,10 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _size(wanted: Any) -> tuple[int, int]:
-    """Nonsense is a small window, not a fault."""
+def _size(values: Any) -> tuple[int, int]:
+    """Return columns and rows; an invalid size gives the default."""
     try:
-        return _bounded(wanted["cols"]), _bounded(wanted["rows"])
+        return _bounded(values["cols"]), _bounded(values["rows"])
     except (ValueError, KeyError, TypeError):
         return 80, 24
 

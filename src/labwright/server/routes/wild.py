@@ -1,4 +1,4 @@
-"""/wild: experiments one after another until a goal is met with evidence."""
+"""/wild: a loop of experiments that continues until the evidence shows that a goal is met."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class WildOut(BaseModel):
 
 @router.post("/start", status_code=201, dependencies=[WRITERS()])
 def start_wild(body: WildIn, request: Request, key: Key = None) -> WildOut:
-    """Begin a loop. What the goal leaves open is a 422 with the question, and nothing is made."""
+    """Start a loop. If the goal is not clear, the response is a 422 with a question."""
     given = body.model_dump(include={"goal", "session_id", "script", "parameters", "gpus", "parallel"})
     wanted = NewWild(
         **given,
@@ -169,7 +169,7 @@ def list_wild(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[WildOut]:
-    """Newest first."""
+    """List them, newest first."""
     found, following = verbs.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -183,14 +183,14 @@ def get_wild(wild_id: str, request: Request) -> WildOut:
 
 @router.post("/{wild_id}/pause", dependencies=[WRITERS()])
 def pause_wild(wild_id: str, request: Request) -> WildOut:
-    """Nothing new begins; what runs goes on. An agent holds what it began."""
+    """Start no more runs; running ones continue. An agent may pause only its own loops."""
     ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.pause(lab_of(request), wild_id, actor_of(request)))
 
 
 @router.post("/{wild_id}/resume", dependencies=[WRITERS()])
 def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) -> WildOut:
-    """Go on after a pause, with another budget if a person gives one. An agent resumes what it began."""
+    """Resume a paused loop. Only a person may send a new budget. An agent may resume only its own loops."""
     ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     budget: dict[str, Any] = body.budget.value() if body and body.budget else {}
     return _shown(request, verbs.resume(lab_of(request), wild_id, actor_of(request), budget))
@@ -198,14 +198,14 @@ def resume_wild(wild_id: str, request: Request, body: WildResume | None = None) 
 
 @router.post("/{wild_id}/stop", dependencies=[WRITERS()])
 def stop_wild(wild_id: str, request: Request) -> WildOut:
-    """End it with all of its runs; the report says what was found until now. An agent ends what it began."""
+    """Stop a loop with all its runs and write its report. An agent may stop only its own loops."""
     ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     return _shown(request, verbs.stop(lab_of(request), wild_id, actor_of(request)))
 
 
 @router.post("/{wild_id}/steer", dependencies=[WRITERS()])
 def steer_wild(wild_id: str, body: WildSteer, request: Request, key: Key = None) -> WildOut:
-    """Words that the next proposal takes into account. An agent steers what it began."""
+    """Send guidance for the next proposals. An agent may steer only its own loops."""
     ownership.check_wild(lab_of(request), wild_id, actor_of(request))
     once = idempotency_key(key, request, body)
     return _shown(request, verbs.steer(lab_of(request), wild_id, body.text, actor_of(request), once))
