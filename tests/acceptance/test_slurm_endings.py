@@ -185,7 +185,7 @@ def test_a_job_over_its_memory_ends_with_the_truth(server: LiveServer) -> None:
     run = server.submit(f'python3 -c "{code}"', memory_mb=100)
     ended = server.wait_for_end(run["id"], timeout=60)
     assert (ended["status"], ended["status_reason"]) == ("failed", "out_of_memory"), ended
-    assert ended["error"] == "It used more memory than it had; memory_mb asks for more. It had 100 MB."
+    assert ended["error"] == "It used more memory than it had. Request more with memory_mb. It had 100 MB."
     (told,) = [alert for alert in server.get("/alerts") if alert["run_id"] == run["id"]]
     assert told["message"] == ended["error"]
 

@@ -35,7 +35,7 @@ def test_a_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
     assert (single.job_id, single.tasks, single.phase, single.id_of(None)) == ("17", None, Phase.ACTIVE, "17")
     assert (task.job_id, task.tasks, task.phase, task.id_of(4)) == ("2", (4,), Phase.ENDED, "2_4")
     assert (pending.job_id, pending.tasks, pending.phase) == ("2", (5, 6, 7, 9), Phase.PENDING)
-    assert pending.pending_words == "Slurm: pending (JobArrayTaskLimit)"
+    assert pending.pending_message == "Slurm: pending (JobArrayTaskLimit)"
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_slurms_word_for_an_end_becomes_ours(row: str, status: RunStatus, reason
     ending = ending_of(job)
     assert job.phase is Phase.ENDED
     assert (ending.status, ending.reason) == (status, reason)
-    assert ending.words
+    assert ending.message
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "kind"),
+    ("message", "kind"),
     [
         (
             "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)",
@@ -177,9 +177,9 @@ def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_not_now_and_never_are_told_apart(tmp_path: Path, words: str, kind: type[Exception]) -> None:
+def test_not_now_and_never_are_told_apart(tmp_path: Path, message: str, kind: type[Exception]) -> None:
     with pytest.raises(kind) as caught:
-        fake(tmp_path, "sbatch", f"echo '{words}' >&2; exit 1").call("sbatch")
+        fake(tmp_path, "sbatch", f"echo '{message}' >&2; exit 1").call("sbatch")
     assert not str(caught.value).startswith("sbatch:")
 
 
@@ -189,7 +189,7 @@ def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "is_there"),
+    ("message", "is_there"),
     [
         ("slurm_load_partitions: Unable to contact slurm controller (connect failure)", True),
         ("slurm_load_partitions: Socket timed out on send/recv operation", True),
@@ -197,12 +197,12 @@ def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path
     ],
 )
 def test_a_sinfo_that_knows_its_controller_is_configured_wherever_its_files_lie(
-    tmp_path: Path, words: str, is_there: bool
+    tmp_path: Path, message: str, is_there: bool
 ) -> None:
     """Else runs would begin on the login node of a cluster whose controller is just being restarted."""
-    fake(tmp_path, "sinfo", f"echo '{words}' >&2; exit 1")
+    fake(tmp_path, "sinfo", f"echo '{message}' >&2; exit 1")
     found = probe_slurm({"PATH": f"{tmp_path}:{os.defpath}"})
-    assert (found.answers, found.is_configured, found.said.endswith(words.removeprefix("sinfo: fatal: "))) == (
+    assert (found.answers, found.is_configured, found.said.endswith(message.removeprefix("sinfo: fatal: "))) == (
         False, is_there, True,
     )  # fmt: skip
 

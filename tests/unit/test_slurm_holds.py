@@ -44,7 +44,7 @@ class Queue:
     def see(self, reason: str, status: RunStatus = RunStatus.LAUNCHING) -> list[str]:
         """The orders that come of what squeue says."""
         self.orders.clear()
-        self._holds.see_to([replace(self._run, status=status, status_reason=reason)])
+        self._holds.update([replace(self._run, status=status, status_reason=reason)])
         return list(self.orders)
 
     def pause(self) -> None:

@@ -68,7 +68,7 @@ def test_an_sbatch_that_names_no_job_fails_its_run_with_its_words_and_the_next_g
     slurm.launch([Launch(run(1), {})])
     refused = next_report(slurm)
     assert isinstance(refused, NotSubmitted)
-    assert refused.for_good and "to start at noon" in refused.words
+    assert refused.for_good and "to start at noon" in refused.message
     slurm.launch([Launch(run(2), {})])
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
 
@@ -95,7 +95,7 @@ def test_an_order_that_fails_unforeseen_is_told_and_the_next_goes_on(
     slurm.launch([Launch(run(1), {})])
     report = next_report(slurm)
     assert isinstance(report, NotSubmitted)
-    assert report.in_doubt and "ZeroDivisionError" in report.words
+    assert report.in_doubt and "ZeroDivisionError" in report.message
     assert "ZeroDivisionError" in slurm.fault
     monkeypatch.undo()
     slurm.launch([Launch(run(1), {})])
@@ -108,7 +108,7 @@ def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
 ) -> None:
     slurm = launcher(scancel="true")
     monkeypatch.setattr("labwright.compute.slurm.launcher.TRY_AGAIN_SECONDS", 0.1)
-    monkeypatch.setattr(JobBook, "has_begun", lambda *_: 1 / 0)
+    monkeypatch.setattr(JobBook, "has_started", lambda *_: 1 / 0)
     slurm.nudge(run(1, slurm_job_id="5"))
     assert isinstance(next_report(slurm), Troubled)
     monkeypatch.undo()
@@ -143,7 +143,7 @@ def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_p
     assert next_report(slurm) == Cancelled(run_id=run(2).id)
     slurm.nudge(run(1))
     delayed = next_report(slurm)
-    assert isinstance(delayed, StopDelayed) and "sbatch has not answered" in delayed.words
+    assert isinstance(delayed, StopDelayed) and "sbatch has not answered" in delayed.message
     (tmp_path / "go").touch()
     reports: list[SlurmReport] = []
     wait_until(lambda: reports.extend(slurm.reports()) or len(reports) == 2, "both")

@@ -50,7 +50,7 @@ def sent(lab: Lab, job: int | str, name: str = "x") -> Run:
 
 def hear(lab: Lab, reports: SlurmReports, *heard: SlurmReport) -> None:
     for report in heard:
-        lab.slurm._tell(report)
+        lab.slurm._report(report)
     reports.apply()
 
 
@@ -102,16 +102,16 @@ def test_a_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.Monke
     assert "knows nothing of job 7" in str(current(lab, run).error)
 
 
-@pytest.mark.parametrize(("has_begun", "status"), [(False, RunStatus.STOPPED), (True, RunStatus.LOST)])
+@pytest.mark.parametrize(("has_started", "status"), [(False, RunStatus.STOPPED), (True, RunStatus.LOST)])
 def test_a_task_that_its_array_is_there_without_was_cancelled_unless_it_had_been_started(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, has_begun: bool, status: RunStatus
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, has_started: bool, status: RunStatus
 ) -> None:
     monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
     runs, reports = [sent(lab, f"7_{task}", f"r{task}") for task in (0, 1)], SlurmReports(lab, lambda _: None)
     array = lab.paths.array("array-x")
     Path(array.dir).mkdir(parents=True)
     write_json(array.runs, {"run_ids": [run.id for run in runs]})
-    if has_begun:
+    if has_started:
         Path(array.log(1)).touch()
     left = JobRow(job_id="7", tasks=(0,), state="PENDING", reason="Priority", name="array-x", nodes="")
     hear(lab, reports, seen(left), Recalled(rows={runs[1].id: None}), seen(left))
@@ -187,5 +187,5 @@ def test_held_jobs_that_somebody_ignores_are_not_told_again(lab: Lab) -> None:
 
 def test_a_stop_that_waits_for_sbatch_says_so(lab: Lab) -> None:
     run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
-    hear(lab, reports, StopDelayed(run_id=run.id, words="sbatch has not answered yet"))
+    hear(lab, reports, StopDelayed(run_id=run.id, message="sbatch has not answered yet"))
     assert current(lab, run).status_reason == "sbatch has not answered yet"

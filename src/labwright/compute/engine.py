@@ -212,7 +212,7 @@ class RunEngine:
             if self._update(run.id) is None:
                 self._recover(run)
         self._lab.slurm.watch(run for run in active if run.is_on_slurm)
-        self._holds.see_to(active)
+        self._holds.update(active)
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._due_alerts.answer()
 
@@ -226,7 +226,7 @@ class RunEngine:
                 self._update(run.id)
 
     def _start_queued(self) -> None:
-        if self._launching.rests or self._slurm.keeps_back():
+        if self._launching.rests or self._slurm.is_blocked():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         cluster = self._lab.cluster.current

@@ -1,4 +1,4 @@
-"""Call a Slurm command. With its controller down every one of them hangs, so each has a time limit."""
+"""Call Slurm commands. Each has a timeout, because all of them hang while the controller is down."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _ASKED = re.compile(r"timed out|Zero Bytes|reset", re.IGNORECASE)
 
 
 class SlurmSilent(LabwrightError):
-    """Slurm does not answer, or takes nothing more now; it may later."""
+    """Slurm does not answer, or accepts nothing now. A later try may succeed."""
 
     code = "slurm_silent"
 
     def __init__(self, message: str, *, in_doubt: bool = False, is_hanging: bool = False) -> None:
         super().__init__(message)
-        self.in_doubt = in_doubt  # what was asked for may have been done all the same
-        self.is_hanging = is_hanging  # it said nothing at all until we lost patience
+        self.in_doubt = in_doubt  # Slurm may have executed the command anyway
+        self.is_hanging = is_hanging  # there was no reply before the timeout
 
 
 class SlurmRefused(LabwrightError):
-    """Slurm answered no, and will again."""
+    """Slurm refused, and would refuse again."""
 
     code = "slurm_refused"
 
@@ -61,7 +61,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class SlurmCommands:
-    """The commands as one environment sees them: that of the server, without what is not Slurm's to know."""
+    """Slurm's commands, called with the server's environment minus secrets."""
 
     environment: Mapping[str, str]
 
@@ -73,11 +73,11 @@ class SlurmCommands:
         return shutil.which(program, path=self.environment.get("PATH", os.defpath)) is not None
 
     def call(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> str:
-        """What it printed. Raises `SlurmSilent` where trying again later makes sense, else `SlurmRefused`."""
+        """Return what the command printed. Raises `SlurmSilent` if a retry makes sense, else `SlurmRefused`."""
         return self.ask(*argv, stdin=stdin, timeout=timeout).out
 
     def ask(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> Said:
-        """The same, with what it had to say beside."""
+        """Return stdout and stderr."""
         try:
             child = subprocess.Popen(
                 argv,
@@ -103,9 +103,9 @@ class SlurmCommands:
 
 
 def client_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """sbatch sends its whole environment along, so it gets none of what is secret or of an allocation around us."""
+    """Return the variables for Slurm's commands: no secrets and none of an allocation, as sbatch passes all on."""
     kept = {name: value for name, value in environ.items() if _may_pass(name)}
-    return {**kept, "SLURM_BITSTR_LEN": "0"}  # else squeue cuts the tasks of an array off after 64 characters
+    return {**kept, "SLURM_BITSTR_LEN": "0"}  # else squeue cuts lists of tasks after 64 characters
 
 
 def _may_pass(name: str) -> bool:
@@ -132,4 +132,4 @@ def _abandon(child: subprocess.Popen[str]) -> None:
     try:
         child.wait(timeout=_REAP_SECONDS)
     except subprocess.TimeoutExpired:
-        return  # stuck inside the kernel: nobody can end it
+        return  # stuck inside the kernel: it cannot be killed

@@ -1,4 +1,4 @@
-"""End a run whose job is over. What its own files say comes first; Slurm's word counts where they say nothing."""
+"""End a run whose job has ended. Its own files decide; Slurm's state is used if they say nothing."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs
 
-_EXIT_PATIENCE_SECONDS = 5.0  # between Slurm's word and a file that another node wrote
+_EXIT_PATIENCE_SECONDS = 5.0  # a file written by another node may arrive this much after Slurm's report
 _LOG_TAIL_BYTES = 500
-_MEMORY_LIMIT = "memory limit"  # in slurmd's own words
+_MEMORY_LIMIT = "memory limit"  # as slurmd words it
 _BYTES_USED_AND_HAD = re.compile(r"memory limit \((\d+) > (\d+)\)")
 
 
@@ -26,20 +26,20 @@ class SlurmEndings:
     def __init__(self, lab: Lab, update: Callable[[str], Run | None]) -> None:
         self._lab = lab
         self._update = update
-        self._over_since: dict[str, float] = {}  # runs whose job is over and who have not said so themselves
+        self._over_since: dict[str, float] = {}  # runs whose job has ended and that have no exit file yet
 
-    def is_not_over(self, run_id: str) -> None:
-        """Slurm has thought better of it."""
+    def still_runs(self, run_id: str) -> None:
+        """Forget that the job had ended: Slurm lists it as pending or running again."""
         self._over_since.pop(run_id, None)
 
     def by_row(self, run: Run, row: JobRow) -> None:
         ending = ending_of(row)
         if ending.reason == "sidecar_lost":
             ending = _explained(ending, row, self._log_tail(run, row))
-        self.by_word(run, ending)
+        self.by_slurm(run, ending)
 
-    def by_word(self, run: Run, ending: JobEnding) -> None:
-        """Only once the files had time to arrive."""
+    def by_slurm(self, run: Run, ending: JobEnding) -> None:
+        """End the run as Slurm says, once its files had time to arrive."""
         self._update(run.id)
         current = runs.get(self._lab.db.reader(), run.id)
         facts = self.exit_of(current)
@@ -48,7 +48,7 @@ class SlurmEndings:
             return
         self._over_since.pop(run.id, None)
         if facts is not None and ending.reason == "sidecar_lost":
-            self.by_file(current, facts)  # Slurm knows no better reason
+            self.by_file(current, facts)  # Slurm has no better reason
         else:
             self._end(current, ending, facts or {})
 
@@ -74,19 +74,19 @@ class SlurmEndings:
             if fresh.stop_requested:
                 end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
             else:
-                facts = {"reason": ending.reason, "error": ending.words, **known}
+                facts = {"reason": ending.reason, "error": ending.message, **known}
                 end_and_tell(self._lab, tx, fresh, ending.status, **facts)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:
-        """Kept until now, since Slurm might have started it again."""
+        """Delete the secrets, which were kept in case Slurm started the job again."""
         try:
             os.unlink(self._lab.paths.run(run.id).secrets)
         except FileNotFoundError:
             return
 
     def _log_tail(self, run: Run, row: JobRow) -> str:
-        """What Slurm, or a sidecar that could not begin, wrote last."""
+        """Return the last output of Slurm, or of a sidecar that could not start."""
         path = self._lab.paths.run(run.id).slurm_log
         if row.tasks is not None:
             path = self._lab.paths.array(row.name).log(row.tasks[0])
@@ -99,9 +99,9 @@ class SlurmEndings:
 
 
 def _explained(ending: JobEnding, row: JobRow, log_tail: str) -> JobEnding:
-    """By what slurmd wrote: of too much memory Slurm's state may say no more than FAILED."""
+    """Refine an ending by slurmd's log: for too much memory Slurm's state may only say FAILED."""
     if _MEMORY_LIMIT not in log_tail:
-        return replace(ending, words=f"{ending.words} Its log ends: {log_tail}") if log_tail else ending
+        return replace(ending, message=f"{ending.message} Its log ends: {log_tail}") if log_tail else ending
     ending = ending_of(replace(row, state=OUT_OF_MEMORY))
     had = _BYTES_USED_AND_HAD.search(log_tail)
-    return replace(ending, words=f"{ending.words} It had {int(had[2]) >> 20} MB.") if had else ending
+    return replace(ending, message=f"{ending.message} It had {int(had[2]) >> 20} MB.") if had else ending

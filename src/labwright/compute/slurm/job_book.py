@@ -1,4 +1,4 @@
-"""Which job is which run's, as this server knows it: sooner than the database, and from two threads."""
+"""The job of each run as this server knows it: earlier than the database, and shared by two threads."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ class JobBook:
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
         self._lock = threading.Lock()
-        self._on_their_way: set[str] = set()
+        self._being_sent: set[str] = set()
         self._job_ids: dict[str, str] = {}
         self._sent_at: dict[str, float] = {}
 
     def expect(self, run_ids: Iterable[str]) -> None:
-        """They are on their way to Slurm."""
+        """Note runs that are about to be submitted."""
         with self._lock:
-            self._on_their_way.update(run_ids)
+            self._being_sent.update(run_ids)
 
     def settle(self, run_ids: Iterable[str], job_ids: Mapping[str, str] = _NONE) -> None:
-        """They are there, with these ids, or will not be."""
+        """Note that runs were submitted with these job ids, or will not be submitted."""
         with self._lock:
-            self._on_their_way.difference_update(run_ids)
+            self._being_sent.difference_update(run_ids)
             self._job_ids.update(job_ids)
             self._sent_at.update(dict.fromkeys(job_ids, time.time()))
 
@@ -42,32 +42,32 @@ class JobBook:
             self._job_ids = {run_id: job for run_id, job in self._job_ids.items() if run_id in run_ids}
             self._sent_at = {run_id: at for run_id, at in self._sent_at.items() if run_id in run_ids}
 
-    def is_on_its_way(self, run_id: str) -> bool:
+    def is_being_sent(self, run_id: str) -> bool:
         with self._lock:
-            return run_id in self._on_their_way
+            return run_id in self._being_sent
 
     def was_sent_after(self, run_id: str, moment: float) -> bool:
-        """Whether an answer to what was asked then need not know of it."""
-        return self.is_on_its_way(run_id) or self._sent_at.get(run_id, 0.0) >= moment
+        """Return whether a listing requested at `moment` may lack this run's job."""
+        return self.is_being_sent(run_id) or self._sent_at.get(run_id, 0.0) >= moment
 
     def id_of(self, run: Run) -> str | None:
         return self._job_ids.get(run.id) or run.slurm_job_id
 
-    def has_begun(self, run: Run) -> bool:
+    def has_started(self, run: Run) -> bool:
         return os.path.exists(self._paths.run(run.id).claim(run.attempt))
 
 
-def gathered(job_ids: Iterable[str]) -> list[str]:
-    """The tasks of each array together: `7_[0-998,1000]`."""
+def join_tasks(job_ids: Iterable[str]) -> list[str]:
+    """Write the tasks of each array as one id, such as `7_[0-998,1000]`: Slurm takes that as one order."""
     arrays: dict[str, list[int]] = {}
-    words = []
+    message = []
     for job_id in job_ids:
         array, _, task = job_id.partition("_")
         if task.isdecimal():
             arrays.setdefault(array, []).append(int(task))
         else:
-            words.append(job_id)
-    return [*words, *(f"{array}_{_tasks(found)}" for array, found in arrays.items())]
+            message.append(job_id)
+    return [*message, *(f"{array}_{_tasks(found)}" for array, found in arrays.items())]
 
 
 def _tasks(numbers: list[int]) -> str:
@@ -82,23 +82,25 @@ def _tasks(numbers: list[int]) -> str:
 
 
 class OrderFaults:
+    """Unexpected errors in orders to Slurm: logged, and shown in /health until the order succeeds."""
+
     def __init__(self) -> None:
-        self._words: dict[str, str] = {}  # by run
+        self._message: dict[str, str] = {}  # by run
 
     def note(self, runs: Iterable[Run], error: Exception) -> str:
-        words = f"An order to Slurm failed unexpectedly: {error!r}."
-        log.error("%s", words, exc_info=True)
-        self._words.update({run.id: words for run in runs})
-        return words
+        message = f"An order to Slurm failed unexpectedly: {error!r}."
+        log.error("%s", message, exc_info=True)
+        self._message.update({run.id: message for run in runs})
+        return message
 
     def over(self, run_ids: Iterable[str]) -> None:
-        """The order was carried out after all, or its run has ended."""
+        """Forget errors: the order succeeded, or its run has ended."""
         for run_id in run_ids:
-            self._words.pop(run_id, None)
+            self._message.pop(run_id, None)
 
-    def over_but_for(self, run_ids: Collection[str]) -> None:
-        self.over(self._words.keys() - run_ids)
+    def clear_all_but(self, run_ids: Collection[str]) -> None:
+        self.over(self._message.keys() - run_ids)
 
     @property
     def first(self) -> str:
-        return next(iter(list(self._words.values())), "")
+        return next(iter(list(self._message.values())), "")

@@ -1,4 +1,4 @@
-"""Jobs as squeue lists them, and what the end of one means for a run that could not say so itself."""
+"""Jobs as squeue and sacct list them, what the end of a job means for its run, and the outcomes of orders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 from labwright.compute.slurm.commands import SlurmSilent
 from labwright.domain.run import RunStatus
 
-PENDING_WORDS = "Slurm: pending"
+PENDING_MESSAGE = "Slurm: pending"
 _SEPARATOR = "\x1f"
 _FIELDS = ("%i", "%T", "%r", "%j", "%N")  # id, state, reason, name, nodes: every Slurm since 2010 has these
 _FIRST_TITLE = "JOBID"
@@ -23,8 +23,6 @@ _ARRAY = re.compile(r"(\d+)_(?:\[([^\]]*)\]|(\d+))$")
 
 
 class Phase(StrEnum):
-    """What a state of Slurm comes down to."""
-
     PENDING = "pending"
     ACTIVE = "active"
     ENDED = "ended"
@@ -57,7 +55,7 @@ class JobRow:
     """One line of squeue: a job, a task of an array, or all pending tasks of one."""
 
     job_id: str  # of the whole array, for a task
-    tasks: tuple[int, ...] | None  # none: not an array
+    tasks: tuple[int, ...] | None  # None if it is not an array
     state: str
     reason: str
     name: str
@@ -74,7 +72,7 @@ class JobRow:
 
     @property
     def is_mixed(self) -> bool:
-        """Tasks of one array, of which some are held and some are not: squeue puts all reasons into one row."""
+        """Some tasks of an array are held and some are not: squeue puts all reasons into one row."""
         return self.tasks is not None and "," in self.reason and self.is_held
 
     @property
@@ -83,60 +81,62 @@ class JobRow:
 
     @property
     def is_stuck(self) -> bool:
-        """Held by Slurm itself, since its node could not start it: it waits until somebody releases it."""
+        """Slurm holds the job because its node could not start it. It waits until somebody releases it."""
         return self.phase is Phase.PENDING and _STUCK.fullmatch(self.reason) is not None
 
     @property
-    def pending_words(self) -> str:
+    def pending_message(self) -> str:
         why = "" if self.reason in ("None", "") else self.reason
-        return f"{PENDING_WORDS} ({why})" if why else PENDING_WORDS
+        return f"{PENDING_MESSAGE} ({why})" if why else PENDING_MESSAGE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobEnding:
-    """How a run ends by Slurm's word alone."""
+    """How a run ended according to Slurm."""
 
     status: RunStatus
     reason: str
-    words: str
+    message: str
 
 
 _ENDINGS = {
-    "TIMEOUT": JobEnding(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its time limit."),
-    "DEADLINE": JobEnding(status=RunStatus.FAILED, reason="time_limit", words="Slurm ended it at its deadline."),
+    "TIMEOUT": JobEnding(status=RunStatus.FAILED, reason="time_limit", message="Slurm ended it at its time limit."),
+    "DEADLINE": JobEnding(status=RunStatus.FAILED, reason="time_limit", message="Slurm ended it at its deadline."),
     OUT_OF_MEMORY: JobEnding(
         status=RunStatus.FAILED,
         reason="out_of_memory",
-        words="It used more memory than it had; memory_mb asks for more.",
+        message="It used more memory than it had. Request more with memory_mb.",
     ),
-    "NODE_FAIL": JobEnding(status=RunStatus.LOST, reason="node_fail", words="Its node failed."),
-    "BOOT_FAIL": JobEnding(status=RunStatus.FAILED, reason="node_fail", words="Its node did not boot."),
-    "PREEMPTED": JobEnding(status=RunStatus.FAILED, reason="preempted", words="Slurm gave its place to another job."),
+    "NODE_FAIL": JobEnding(status=RunStatus.LOST, reason="node_fail", message="Its node failed."),
+    "BOOT_FAIL": JobEnding(status=RunStatus.FAILED, reason="node_fail", message="Its node did not boot."),
+    "PREEMPTED": JobEnding(status=RunStatus.FAILED, reason="preempted", message="Slurm gave its place to another job."),
     CANCELLED: JobEnding(
-        status=RunStatus.STOPPED, reason="cancelled in Slurm", words="Somebody cancelled the job in Slurm."
+        status=RunStatus.STOPPED, reason="cancelled in Slurm", message="Somebody cancelled the job in Slurm."
     ),
-    "REVOKED": JobEnding(status=RunStatus.FAILED, reason="revoked", words="Another cluster took the job."),
+    "REVOKED": JobEnding(status=RunStatus.FAILED, reason="revoked", message="Another cluster took the job."),
 }
 
 
 def ending_of(row: JobRow) -> JobEnding:
-    """For a job that ended without `exit.json`: Slurm's word is all there is."""
+    """Return the ending of a job that left no `exit.json`."""
     if row.state in _ENDINGS:
         return _ENDINGS[row.state]
-    if not row.nodes:  # it never began
-        return JobEnding(status=RunStatus.FAILED, reason="slurm_refused", words=f"Slurm refused the job: {row.reason}.")
-    words = f"Its supervisor ended without a word; Slurm says {row.state} ({row.reason})."
-    return JobEnding(status=RunStatus.LOST, reason="sidecar_lost", words=words)
+    if not row.nodes:  # it never started
+        return JobEnding(
+            status=RunStatus.FAILED, reason="slurm_refused", message=f"Slurm refused the job: {row.reason}."
+        )
+    message = f"Its supervisor ended without reporting; Slurm says {row.state} ({row.reason})."
+    return JobEnding(status=RunStatus.LOST, reason="sidecar_lost", message=message)
 
 
 def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
-    """One query for all jobs of ours, also those that ended a moment ago."""
+    """List all our jobs, including those that ended a moment ago."""
     more = ["-r"] if each_task else []
     return ["squeue", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
 
 
 def held_arguments(uid: int) -> list[str]:
-    """One query for all that wait, a row each."""
+    """List all our pending jobs, one row each."""
     return ["squeue", "-a", "-r", "-u", str(uid), "-t", "PENDING", "-o", _SEPARATOR.join(_FIELDS)]
 
 
@@ -145,8 +145,8 @@ def read_held(text: str) -> set[str]:
 
 
 def read_squeue(text: str) -> list[JobRow]:
-    """Its line of titles tells a queue without jobs from an answer that is none: whoever takes that for an empty queue
-    takes all jobs for lost."""
+    """Parse the listing. Raises SlurmSilent if it lacks the title line: an empty output must not look like an empty
+    queue, or all jobs would be taken for lost."""
     rows = [cells for line in text.splitlines() if len(cells := line.split(_SEPARATOR)) == len(_FIELDS)]
     if not any(_is_title(cells) for cells in rows):
         raise SlurmSilent(f"squeue listed no jobs; it said: {' '.join(text.split())[:_QUOTED] or 'nothing'}")
@@ -158,7 +158,7 @@ def _is_title(cells: list[str]) -> bool:
 
 
 def sacct_arguments(job_ids: Iterable[str]) -> list[str]:
-    """The jobs themselves without their steps, and of one that was started again the last time."""
+    """List jobs without their steps; of a requeued job only the last start."""
     fields = ",".join(_ACCOUNTED)
     return ["sacct", "--noheader", "--allocations", "--parsable2", f"--format={fields}", f"--jobs={','.join(job_ids)}"]
 
@@ -169,7 +169,7 @@ def read_sacct(text: str) -> list[JobRow]:
 
 
 def _accounted(cells: Iterable[str]) -> JobRow:
-    """Its state may have who cancelled it behind it, and words stand where a job had no node."""
+    """Convert a row of sacct: the state may be followed by who cancelled the job, and "None assigned" means no node."""
     job, state, nodes, name = cells
     assigned = "" if nodes == _NO_NODES else nodes
     return _row([job, state.partition(" ")[0], "by the accounting", name, assigned])
@@ -184,7 +184,7 @@ def _row(cells: Iterable[str]) -> JobRow:
 
 
 def expand_tasks(text: str) -> tuple[int, ...]:
-    """`1-5%1`, `3,7-9`, `0-8:2`: the tasks of a row; what follows `%` says how many may run at once."""
+    """Return the tasks in `1-5%1`, `3,7-9` or `0-8:2`. The number after `%` limits how many run at once."""
     found: list[int] = []
     for part in text.partition("%")[0].split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
@@ -201,44 +201,44 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotSubmitted:
-    """`for_good`: Slurm said no. `in_doubt`: nobody said anything, and the job may be there after all."""
+    """`for_good`: Slurm refused. `in_doubt`: Slurm did not reply, so it may have the job."""
 
     run_ids: tuple[str, ...]
-    words: str
+    message: str
     for_good: bool = False
     in_doubt: bool = False
-    is_silent: bool = False  # Slurm takes nothing from anybody now
+    is_silent: bool = False  # Slurm accepts nothing at all now
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """Slurm was told to forget a job that had not begun, or was never told of it."""
+    """A pending job was cancelled, or a run was stopped before it was submitted."""
 
     run_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopDelayed:
-    """Somebody wants a run stopped that is just being handed over: what becomes of that has to be waited for."""
+    """A run that is being submitted has to be stopped: the stop waits for the end of the submission."""
 
     run_id: str
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Troubled:
-    """An order about these runs failed in a way that nobody foresaw; it is tried again."""
+    """An order about these runs failed unexpectedly and is retried."""
 
     run_ids: tuple[str, ...]
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What the accounting says of jobs that squeue has forgotten; None where it knows nothing, or there is none."""
+    """What the accounting knows about jobs that squeue has forgotten; None if nothing, or if there is no accounting."""
 
     rows: Mapping[str, JobRow | None]  # by run
-    controller_start: float | None = None  # asked where the accounting knows nothing of some
+    controller_start: float | None = None  # read only if a row is None
 
 
 OrderOutcome = Submitted | NotSubmitted | Cancelled | StopDelayed | Troubled | Recalled
@@ -246,16 +246,16 @@ OrderOutcome = Submitted | NotSubmitted | Cancelled | StopDelayed | Troubled | R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobListing:
-    """One answer, and what was known when the question was asked: the answer may be older than news from files."""
+    """One listing of squeue, and what was known when it was requested: files may have newer facts."""
 
     rows: tuple[JobRow, ...]
     asked_at: float
-    had_started: Mapping[str, int]  # the attempt that was under way, by run
+    had_started: Mapping[str, int]  # run -> the attempt that was running
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unanswered:
-    words: str
+    message: str
 
 
 SlurmReport = OrderOutcome | JobListing | Unanswered

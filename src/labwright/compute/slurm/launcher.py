@@ -1,8 +1,7 @@
-"""Sidecars on the nodes of a Slurm cluster, started by sbatch.
+"""Start sidecars on the nodes of a Slurm cluster with sbatch.
 
-Nothing here blocks its caller: orders go to a thread, since with the controller down every command hangs. What came
-of them, and what Slurm says of the jobs, is kept as reports until the engine takes them. How each order is carried out
-is in `compute/slurm`.
+No call blocks its caller: orders go to a thread, because every command hangs while the controller is down. Outcomes of
+orders and listings of jobs are kept as reports until the engine takes them.
 """
 
 from __future__ import annotations
@@ -41,8 +40,8 @@ from labwright.paths import ProjectPaths
 
 log = logging.getLogger(__name__)
 
-_GATHER_SECONDS = 0.1  # runs that arrive together go in together
-_BEING_SENT = "sbatch has not answered yet; whether Slurm has the job is known only then"
+_GATHER_SECONDS = 0.1  # runs that arrive together are submitted together
+_BEING_SENT = "sbatch has not answered yet, so it is not known whether Slurm has the job"
 
 _Order = TypeVar("_Order", CancelOrder, HoldOrder)
 
@@ -55,18 +54,18 @@ class SlurmLauncher:
     ) -> None:
         self.defaults = defaults
         self.wake: Callable[[], None] = lambda: None
-        self.silence = ""  # why nothing can be sent now
+        self.silence = ""  # why nothing can be submitted now
         self._reports: queue.SimpleQueue[SlurmReport] = queue.SimpleQueue()
         self._book, self._faults, dialect = JobBook(paths), OrderFaults(), DialectProbe(commands)
-        self._watch = SlurmWatch(commands, defaults.query_seconds, self._tell)
-        self._submission = Submission(commands, paths, defaults, dialect, self._book, self._faults, self._tell)
-        self._cancelling = Cancelling(commands, paths, self._book, self._tell, grace_seconds)
+        self._watch = SlurmWatch(commands, defaults.query_seconds, self._report)
+        self._submission = Submission(commands, paths, defaults, dialect, self._book, self._faults, self._report)
+        self._cancelling = Cancelling(commands, paths, self._book, self._report, grace_seconds)
         self._holding = Holding(commands, paths, self._book)
-        self._recalling = Recalling(commands, paths, dialect, self._book, self._tell)
+        self._recalling = Recalling(commands, paths, dialect, self._book, self._report)
         self._orders = threading.Condition()
         self._to_send: list[Run] = []
         self._to_cancel: list[CancelOrder] = []
-        self._to_keep: list[HoldOrder] = []
+        self._to_hold: list[HoldOrder] = []
         self._to_recall: list[Run] = []
         self._unneeded: list[str] = []
         self._closing = False
@@ -74,7 +73,7 @@ class SlurmLauncher:
 
     @property
     def fault(self) -> str:
-        """For /health; gone once the order was carried out or its run has ended."""
+        """An unexpected error for /health, until the order succeeds or its run ends."""
         return self._faults.first
 
     def launch(self, launches: Sequence[Launch]) -> None:
@@ -85,52 +84,52 @@ class SlurmLauncher:
             self._start_thread()
 
     def nudge(self, run: Run) -> None:
-        """The run has a stop file. One that has not been sent yet is not; one that is being sent has to wait."""
+        """Stop a run that has a stop file: drop it if it is not submitted yet, else cancel its job."""
         with self._orders:
             left = [waiting for waiting in self._to_send if waiting.id != run.id]
             if len(left) < len(self._to_send):
                 self._to_send = left
                 self._book.settle([run.id])
-                self._tell(Cancelled(run_id=run.id))
+                self._report(Cancelled(run_id=run.id))
                 return
-            if self._book.is_on_its_way(run.id):
-                self._tell(StopDelayed(run_id=run.id, words=_BEING_SENT))
+            if self._book.is_being_sent(run.id):
+                self._report(StopDelayed(run_id=run.id, message=_BEING_SENT))
             self._to_cancel.append(CancelOrder(run=run))
             self._start_thread()
-        self._watch.soon()
+        self._watch.hurry()
 
     def hold(self, runs: Iterable[Run]) -> None:
         """Hold pending jobs; jobs that already run continue."""
-        self._order_keeping(HOLD, runs)
+        self._order_hold(HOLD, runs)
 
     def release(self, runs: Iterable[Run]) -> None:
-        self._order_keeping(RELEASE, runs)
+        self._order_hold(RELEASE, runs)
 
-    def _order_keeping(self, verb: str, runs: Iterable[Run]) -> None:
-        """The last word counts, also where an earlier one has to be tried again."""
+    def _order_hold(self, verb: str, runs: Iterable[Run]) -> None:
+        """The newest order for a run replaces an older one, even one that has to be retried."""
         orders = [HoldOrder(verb=verb, run=run) for run in runs]
         newer = {order.run.id for order in orders}
         with self._orders:
-            self._to_keep = [order for order in self._to_keep if order.run.id not in newer] + orders
+            self._to_hold = [order for order in self._to_hold if order.run.id not in newer] + orders
             self._start_thread()
 
     def recall(self, run: Run) -> None:
-        """Ask the accounting what became of its job, which squeue does not list any more."""
+        """Look a job up in the accounting that squeue no longer lists."""
         with self._orders:
             self._to_recall.append(run)
             self._start_thread()
 
     def cancel(self, job_id: str) -> None:
-        """A job that no run needs any more."""
+        """Cancel a job that no run needs any more."""
         with self._orders:
             self._unneeded.append(job_id)
             self._start_thread()
 
     def watch(self, active: Iterable[Run]) -> None:
-        """Which runs there are to ask Slurm about; called every second, answers come as reports."""
+        """Set the active runs. Called every second; listings come as reports."""
         runs = list(active)
         run_ids = {run.id for run in runs}
-        self._faults.over_but_for(run_ids)
+        self._faults.clear_all_but(run_ids)
         self._book.forget_all_but(run_ids)
         started = {run.id: run.attempt for run in runs if run.started_at is not None}
         self._watch.look(bool(runs) or bool(self.silence), started)
@@ -139,7 +138,7 @@ class SlurmLauncher:
         return [self._reports.get() for _ in range(self._reports.qsize())]
 
     def was_sent_after(self, run_id: str, moment: float) -> bool:
-        """Whether an answer to what was asked then need not know of it."""
+        """Return whether a listing requested at `moment` may lack this run's job."""
         return self._book.was_sent_after(run_id, moment)
 
     def close(self) -> None:
@@ -166,95 +165,100 @@ class SlurmLauncher:
 
     def _has_orders(self) -> bool:
         at_once = self._to_send or self._to_recall or self._unneeded
-        return bool(at_once or _parted_by_due(self._to_cancel)[0] or _parted_by_due(self._to_keep)[0])
+        return bool(at_once or _split_by_due(self._to_cancel)[0] or _split_by_due(self._to_hold)[0])
 
     def _carry_out_all(self) -> None:
-        """Ends first: what is sent may hang."""
+        """Cancel first: submitting may hang."""
         with self._orders:
             runs, self._to_send = self._to_send, []
             forgotten, self._to_recall = self._to_recall, []
             unneeded, self._unneeded = self._unneeded, []
-            cancels, self._to_cancel = _parted_by_due(self._to_cancel)
-            keeps, self._to_keep = _parted_by_due(self._to_keep)
+            cancels, self._to_cancel = _split_by_due(self._to_cancel)
+            keeps, self._to_hold = _split_by_due(self._to_hold)
         still_to_cancel = self._carry_out(self._cancelling.carry_out, cancels)
         still_to_keep = self._carry_out(self._holding.carry_out, keeps)
         with self._orders:
             self._to_cancel += still_to_cancel
-            newer = {order.run.id for order in self._to_keep}
-            self._to_keep += [order for order in still_to_keep if order.run.id not in newer]
+            newer = {order.run.id for order in self._to_hold}
+            self._to_hold += [order for order in still_to_keep if order.run.id not in newer]
         self._cancelling.cancel_unneeded(unneeded)
         self._recalling.carry_out(forgotten)
         self._submission.send_all(runs)
 
     def _carry_out(self, do: Callable[[list[_Order]], list[_Order]], orders: list[_Order]) -> list[_Order]:
-        """What nobody foresaw costs its own orders a delay, and no other order anything. Answers what is left."""
+        """Execute orders and return those to retry. An unexpected error delays only these orders."""
         try:
             later = do(orders)
-        except Exception as error:  # noqa: BLE001 - without this thread nothing is sent; it is told in /health
-            words = self._faults.note([order.run for order in orders], error)
-            self._tell(Troubled(run_ids=tuple(order.run.id for order in orders), words=words))
+        except Exception as error:  # noqa: BLE001 - without this thread nothing is submitted; /health shows the error
+            message = self._faults.note([order.run for order in orders], error)
+            self._report(Troubled(run_ids=tuple(order.run.id for order in orders), message=message))
             return [replace(order, not_before=time.monotonic() + TRY_AGAIN_SECONDS) for order in orders]
         self._faults.over(order.run.id for order in orders)
         return later
 
-    def _tell(self, report: SlurmReport) -> None:
+    def _report(self, report: SlurmReport) -> None:
         if isinstance(report, JobListing | Submitted):
             self.silence = ""
         elif isinstance(report, Unanswered) or (isinstance(report, NotSubmitted) and report.is_silent):
-            self.silence = report.words
+            self.silence = report.message
         if isinstance(report, Submitted | NotSubmitted):
-            self._watch.soon()
+            self._watch.hurry()
         self._reports.put(report)
         self.wake()
 
 
-def _parted_by_due(orders: list[_Order]) -> tuple[list[_Order], list[_Order]]:
-    """What is to be done now, and what later."""
+def _split_by_due(orders: list[_Order]) -> tuple[list[_Order], list[_Order]]:
+    """Return the orders for now, and those for later."""
     now = time.monotonic()
     return [order for order in orders if order.not_before <= now], [order for order in orders if order.not_before > now]
 
 
-_SLOWEST = 6  # times the shortest pause, while nothing changes
-_SLOWEST_SILENT = 12  # likewise, while Slurm does not answer
+_SLOWEST = 6  # times the shortest pause: while nothing changes
+_SLOWEST_SILENT = 12  # the same while Slurm does not answer
 
 
 class SlurmWatch:
+    """Lists all jobs at once, in its own thread and at most once every few seconds.
+
+    It lists less often while nothing changes or Slurm does not answer. Starts and ends show earlier in run folders.
+    """
+
     def __init__(
-        self, commands: SlurmCommands, query_seconds: float, tell: Callable[[JobListing | Unanswered], None]
+        self, commands: SlurmCommands, query_seconds: float, report: Callable[[JobListing | Unanswered], None]
     ) -> None:
         self._commands = commands
         self._shortest = query_seconds
-        self._tell = tell
+        self._report = report
         self._pause = query_seconds
-        self._wanted = threading.Event()
+        self._needed = threading.Event()
         self._closing = threading.Event()
         self._started: Mapping[str, int] = {}
-        self._each_task = False  # ask for a row each
+        self._each_task = False  # list each task in its own row
         self._last: tuple[JobRow, ...] | None = None
         self._thread: threading.Thread | None = None
 
     def look(self, wanted: bool, started: Mapping[str, int]) -> None:
-        """Whether there is anything to ask about, and which attempts have begun by now."""
+        """Set whether jobs have to be listed, and which attempts have started by now."""
         self._started = started
         if not wanted:
-            self._wanted.clear()
+            self._needed.clear()
             return
-        self._wanted.set()
+        self._needed.set()
         if self._thread is None or not self._thread.is_alive():
             self._thread = threading.Thread(target=self._loop, name="slurm-watch", daemon=True)
             self._thread.start()
 
-    def soon(self) -> None:
-        """Something was sent or ended: the next answer will differ."""
+    def hurry(self) -> None:
+        """Use the shortest pause again: something was submitted or ended, so the next listing will differ."""
         self._pause = self._shortest
 
     def close(self) -> None:
         self._closing.set()
-        self._wanted.set()
+        self._needed.set()
 
     def _loop(self) -> None:
         while not self._closing.is_set():
-            self._wanted.wait()
+            self._needed.wait()
             if self._closing.is_set():
                 return
             asked = time.monotonic()
@@ -267,19 +271,19 @@ class SlurmWatch:
         try:
             rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid(), each_task=self._each_task))))
         except (SlurmSilent, SlurmRefused) as error:
-            self._no_answer(error.message)
+            self._unanswered(error.message)
             return
-        except Exception as error:  # without this thread no end of a job is seen
-            log.exception("what squeue said could not be understood")
-            self._no_answer(f"what squeue said could not be understood: {error!r}")
+        except Exception as error:  # without this thread no job would ever end
+            log.exception("The output of squeue could not be parsed")
+            self._unanswered(f"the output of squeue could not be parsed: {error!r}")
             return
         unchanged = rows == self._last
         self._pause = min(self._pause * 1.5, self._shortest * _SLOWEST) if unchanged else self._shortest
         self._last = rows
         held = any(row.tasks is not None and row.is_held for row in rows)
         self._each_task = held and (self._each_task or any(row.is_mixed for row in rows))
-        self._tell(JobListing(rows=rows, asked_at=asked_at, had_started=started))
+        self._report(JobListing(rows=rows, asked_at=asked_at, had_started=started))
 
-    def _no_answer(self, words: str) -> None:
+    def _unanswered(self, message: str) -> None:
         self._pause = min(self._pause * 2, self._shortest * _SLOWEST_SILENT)
-        self._tell(Unanswered(words=words))
+        self._report(Unanswered(message=message))

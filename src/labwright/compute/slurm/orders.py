@@ -1,4 +1,4 @@
-"""End jobs: those that wait at once, those that run by their sidecar and, where that does not help, by Slurm."""
+"""Orders about jobs that Slurm already has: cancel, hold, release, and look up in the accounting."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from labwright.compute.slurm.commands import IDS_AT_ONCE, TRY_AGAIN_SECONDS, SlurmCommands, SlurmRefused, SlurmSilent
-from labwright.compute.slurm.job_book import JobBook, gathered
+from labwright.compute.slurm.job_book import JobBook, join_tasks
 from labwright.compute.slurm.jobs import (
     Cancelled,
     JobRow,
@@ -29,8 +29,8 @@ from labwright.paths import ProjectPaths
 
 log = logging.getLogger(__name__)
 
-_ON_ITS_WAY_SECONDS = 0.1
-_HARD_AFTER_SECONDS = 5.0  # beyond the grace that the sidecar gives the job
+_BEING_SENT_SECONDS = 0.1
+_HARD_AFTER_SECONDS = 5.0  # after the grace period that the sidecar gives the job
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,26 +41,28 @@ class CancelOrder:
 
 
 class Cancelling:
+    """Cancels pending jobs at once. Running jobs are ended by their sidecar and, if that does not help, by Slurm."""
+
     def __init__(
         self,
         commands: SlurmCommands,
         paths: ProjectPaths,
         book: JobBook,
-        tell: Callable[[OrderOutcome], None],
+        report: Callable[[OrderOutcome], None],
         grace_seconds: float,
     ) -> None:
         self._commands = commands
         self._paths = paths
         self._book = book
-        self._tell = tell
+        self._report = report
         self._grace_seconds = grace_seconds
 
     def carry_out(self, orders: list[CancelOrder]) -> list[CancelOrder]:
-        """Answers what is left to do later."""
+        """Return the orders that have to be retried later."""
         pending: list[Run] = []
         running: list[CancelOrder] = []
         for order in orders:
-            if order.hard or self._book.has_begun(order.run):
+            if order.hard or self._book.has_started(order.run):
                 running.append(order)
             else:
                 pending.append(order.run)
@@ -70,26 +72,25 @@ class Cancelling:
         return later
 
     def cancel_unneeded(self, job_ids: list[str]) -> None:
-        """Jobs that no run needs any more."""
         for first in range(0, len(job_ids), IDS_AT_ONCE):
             try:
-                self._commands.call("scancel", *gathered(job_ids[first : first + IDS_AT_ONCE]))
+                self._commands.call("scancel", *join_tasks(job_ids[first : first + IDS_AT_ONCE]))
             except (SlurmSilent, SlurmRefused) as error:
-                log.warning("jobs that no run needs could not be cancelled: %s", error)
+                log.warning("Jobs that no run needs could not be cancelled: %s", error)
 
     def _cancel_pending(self, runs: list[Run]) -> list[CancelOrder]:
         later: list[CancelOrder] = []
         known: list[tuple[Run, str]] = []
         for run in runs:
-            if self._book.is_on_its_way(run.id):
-                later += _later([run], _ON_ITS_WAY_SECONDS)
+            if self._book.is_being_sent(run.id):
+                later += _later([run], _BEING_SENT_SECONDS)
             elif job_id := self._book.id_of(run):
                 known.append((run, job_id))
             else:
                 later += self._cancel_or_later([run], _by_name(run))
         for first in range(0, len(known), IDS_AT_ONCE):
             piece = known[first : first + IDS_AT_ONCE]
-            later += self._cancel_or_later([run for run, _ in piece], gathered(job_id for _, job_id in piece))
+            later += self._cancel_or_later([run for run, _ in piece], join_tasks(job_id for _, job_id in piece))
         return later
 
     def _cancel_or_later(self, runs: list[Run], arguments: list[str]) -> list[CancelOrder]:
@@ -98,21 +99,21 @@ class Cancelling:
         except (SlurmSilent, SlurmRefused):
             return _later(runs, TRY_AGAIN_SECONDS)
         for run in runs:
-            self._tell(Cancelled(run_id=run.id))
+            self._report(Cancelled(run_id=run.id))
         return []
 
     def _cancel_running(self, order: CancelOrder) -> list[CancelOrder]:
         run = order.run
         if os.path.exists(self._paths.run(run.id).exit):
             return []
-        how = [] if order.hard else ["--batch", "--signal=TERM"]  # to the sidecar alone, should it not see the file
+        how = [] if order.hard else ["--batch", "--signal=TERM"]  # if the sidecar misses the stop file
         job_id = self._book.id_of(run)
         try:
             self._commands.call("scancel", *how, *([job_id] if job_id else _by_name(run)))
         except (SlurmSilent, SlurmRefused):
             if order.hard:
                 return _later([run], TRY_AGAIN_SECONDS, hard=True)
-            # The signal is only a help: a suspended job takes none, and scancel waits in vain; but Slurm can end it.
+            # A suspended job takes no signal, so scancel fails. The hard order below ends it.
         return [] if order.hard else _later([run], self._grace_seconds + _HARD_AFTER_SECONDS, hard=True)
 
 
@@ -124,7 +125,7 @@ def _by_name(run: Run) -> list[str]:
     return [f"--name={run.id}", f"--user={os.getuid()}"]
 
 
-HOLD = "uhold"  # as the user, also where that is root: whoever owns a job may release it
+HOLD = "uhold"  # hold as the user, even as root, so that the owner of the job may release it
 RELEASE = "release"
 
 
@@ -136,17 +137,19 @@ class HoldOrder:
 
 
 class Holding:
+    """Holds and releases pending jobs. Releases only holds of our own."""
+
     def __init__(self, commands: SlurmCommands, paths: ProjectPaths, book: JobBook) -> None:
         self._commands = commands
         self._paths = paths
         self._book = book
 
     def carry_out(self, orders: list[HoldOrder]) -> list[HoldOrder]:
-        """Answers what is left to do later."""
+        """Return the orders that have to be retried later."""
         return [*self._keep(HOLD, self._hold, orders), *self._keep(RELEASE, self._release, orders)]
 
     def _keep(self, verb: str, keep: Callable[[dict[str, Run]], None], orders: list[HoldOrder]) -> list[HoldOrder]:
-        runs = [order.run for order in orders if order.verb == verb and not self._book.has_begun(order.run)]
+        runs = [order.run for order in orders if order.verb == verb and not self._book.has_started(order.run)]
         jobs = {job_id: run for run in runs if (job_id := self._book.id_of(run))}
         try:
             if jobs:
@@ -157,11 +160,11 @@ class Holding:
         return []
 
     def _hold(self, jobs: dict[str, Run]) -> None:
-        """Which holds are ours lies on disk before Slurm hears of them; what is held already is somebody else's."""
+        """Hold jobs. A file marks each hold as ours before Slurm gets the order; jobs that are held already are not."""
         held = read_held(self._commands.call(*held_arguments(os.getuid())))
         ours = {job_id: run for job_id, run in jobs.items() if job_id not in held}
         for run in ours.values():
-            write_json(self._paths.run(run.id).held, {"at": time.time()}, sync=False)  # while these wait, jobs start
+            write_json(self._paths.run(run.id).held, {"at": time.time()}, sync=False)  # jobs start while we wait
         self._order(HOLD, list(ours))
 
     def _release(self, jobs: dict[str, Run]) -> None:
@@ -171,43 +174,45 @@ class Holding:
     def _order(self, verb: str, job_ids: list[str]) -> None:
         for first in range(0, len(job_ids), IDS_AT_ONCE):
             try:
-                self._commands.call("scontrol", verb, ",".join(gathered(job_ids[first : first + IDS_AT_ONCE])))
-            except SlurmRefused as error:  # one of them has begun or ended meanwhile; the others were heeded
+                self._commands.call("scontrol", verb, ",".join(join_tasks(job_ids[first : first + IDS_AT_ONCE])))
+            except SlurmRefused as error:  # a job has started or ended meanwhile; the order applied to the others
                 log.info("scontrol %s: %s", verb, error.message)
 
 
 class Recalling:
+    """Looks jobs that squeue has forgotten up in the accounting. Many clusters have none; nothing depends on it."""
+
     def __init__(
         self,
         commands: SlurmCommands,
         paths: ProjectPaths,
         dialect: DialectProbe,
         book: JobBook,
-        tell: Callable[[OrderOutcome], None],
+        report: Callable[[OrderOutcome], None],
     ) -> None:
         self._commands = commands
         self._paths = paths
         self._dialect = dialect
         self._book = book
-        self._tell = tell
+        self._report = report
 
     def carry_out(self, runs: list[Run]) -> None:
-        """One question for all of them."""
+
         for first in range(0, len(runs), IDS_AT_ONCE):
             piece = runs[first : first + IDS_AT_ONCE]
             rows = self._ask(piece) if self._dialect.ask().keeps_accounts else _nothing(piece)
             started = controller_start(self._commands) if None in rows.values() else None
-            self._tell(Recalled(rows=rows, controller_start=started))
+            self._report(Recalled(rows=rows, controller_start=started))
 
     def _ask(self, runs: list[Run]) -> dict[str, JobRow | None]:
         jobs = {job_id: run for run in runs if (job_id := self._book.id_of(run))}
         try:
             rows = read_sacct(self._commands.call(*sacct_arguments(jobs)))
         except (SlurmSilent, SlurmRefused) as error:
-            log.warning("the accounting does not say what became of %d job(s): %s", len(jobs), error)
+            log.warning("The accounting could not be asked about %d job(s): %s", len(jobs), error)
             return _nothing(runs)
-        except Exception:  # a run whose end nobody tells would be at work for ever
-            log.exception("what the accounting said could not be understood")
+        except Exception:  # a run whose end is never reported would stay active for ever
+            log.exception("The output of sacct could not be parsed")
             return _nothing(runs)
         found = _nothing(runs)
         for row in rows:
@@ -218,7 +223,7 @@ class Recalling:
         return found
 
     def _is_of(self, run: Run, row: JobRow, task: int | None) -> bool:
-        """Numbers of jobs begin again from 1 at some time; names do not."""
+        """Compare names: job numbers start again from 1 at some time."""
         if task is None:
             return row.name == run.id
         members = runs_of_array(self._paths, row.name) or ()

@@ -1,4 +1,9 @@
-"""What Slurm offers: its version, partitions and nodes, from `sinfo` in a form that 22.05 and 26.05 both print."""
+"""What Slurm offers: partitions and nodes, from `sinfo` in a form that 22.05 and 26.05 both print; and the dialect of
+this Slurm: its version, the largest array, whether it keeps accounts.
+
+We use only what 22.05 to 26.05 have in common: `squeue -o` and `sinfo -o` instead of `--json`, whose fields change with
+each version. Tested with 22.05, 24.11 and 26.05.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +29,10 @@ _CONFIGURATIONS = (
     "/etc/slurm-llnl/slurm.conf",  # Debian and Ubuntu before 2021
     "/usr/local/etc/slurm.conf",
     "/opt/slurm/etc/slurm.conf",
-    "/run/slurm/conf/slurm.conf",  # as its nodes get it from the controller
+    "/run/slurm/conf/slurm.conf",  # as nodes get it from the controller
 )
 _UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
-_MARKS = "*~#!%$@^-+"  # what sinfo puts behind a state; only the first says that the node is silent
+_MARKS = "*~#!%$@^-+"  # sinfo appends these to a state; only `*` means that the node does not answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +59,7 @@ class NodeRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlurmProbe:
-    """What was found; `said` is for the evidence."""
+    """The result of a probe; `said` is shown as evidence."""
 
     answers: bool = False
     is_configured: bool = False
@@ -68,7 +73,7 @@ class SlurmProbe:
 
     @property
     def machines(self) -> tuple[Node, ...]:
-        """One by one, by name."""
+        """Each node once, sorted by name."""
         by_name: dict[str, list[NodeRow]] = {}
         for row in self.rows:
             by_name.setdefault(row.node, []).append(row)
@@ -92,12 +97,12 @@ class SlurmProbe:
 
     @property
     def well(self) -> SlurmProbe:
-        """Without the nodes on which nothing can start now."""
+        """The same without the nodes on which nothing can start now."""
         return replace(self, rows=tuple(row for row in self.rows if not row.is_unwell))
 
     @property
     def partitions(self) -> tuple[Partition, ...]:
-        """The default one first; sinfo's own order changes with the state of the nodes."""
+        """The default partition first; sinfo's order changes with the state of the nodes."""
         by_name: dict[str, list[NodeRow]] = {}
         for row in self.rows:
             by_name.setdefault(row.partition, []).append(row)
@@ -106,7 +111,7 @@ class SlurmProbe:
 
 
 def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
-    """Never longer than three time limits, whatever the controller does."""
+    """Probe Slurm. Takes at most three timeouts."""
     commands = SlurmCommands.from_environment(environ)
     if not commands.is_installed("sinfo"):
         return SlurmProbe(said="sinfo is not installed")
@@ -116,7 +121,7 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
         rows = read_rows(commands.call(*listing, timeout=SINFO_TIMEOUT_SECONDS))
         rows = _with_gpus_allocated(commands, rows)
         version = probe_version(commands)
-    except SlurmSilent as error:  # one that names its controller has read where that is, wherever it found it
+    except SlurmSilent as error:  # a message about the controller means that sinfo has found a configuration
         return SlurmProbe(said=error.message, is_configured=configured or not error.is_hanging)
     except SlurmRefused as error:
         return SlurmProbe(said=error.message, is_configured=configured)
@@ -125,12 +130,12 @@ def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
 
 
 def probe_version(commands: SlurmCommands) -> str:
-    """As in "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
+    """Return a text such as "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
     return commands.call("sinfo", "-V", timeout=SINFO_TIMEOUT_SECONDS).strip()
 
 
 def _with_gpus_allocated(commands: SlurmCommands, rows: list[NodeRow]) -> list[NodeRow]:
-    """The short form of sinfo cannot tell, and a version without the field refuses: then it is not known."""
+    """Add the number of allocated GPUs, which is unknown if sinfo lacks the field."""
     if not any(row.gpus for row in rows):
         return rows
     try:
@@ -142,7 +147,7 @@ def _with_gpus_allocated(commands: SlurmCommands, rows: list[NodeRow]) -> list[N
 
 
 def read_gpus_allocated(text: str) -> dict[str, int]:
-    """By node."""
+    """Return the number of allocated GPUs by node."""
     lines = (line.split(maxsplit=1) for line in text.split("\n"))
     return {line[0]: count_gpus(line[1].strip()) for line in lines if len(line) == 2}
 
@@ -169,23 +174,23 @@ def _row(cells: Iterable[str]) -> NodeRow:
 
 
 def _counting(name: str) -> list[str | int]:
-    """As people count: node2 before node10."""
+    """Sort key that puts node2 before node10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
 
 def _leading_number(text: str) -> int:
-    """`16`, and `16+` where the nodes of a line differ."""
+    """Parse `16`, or `16+` if the nodes of a line differ."""
     match = re.match(r"\d+", text)
     return int(match[0]) if match else 0
 
 
 def count_gpus(gres: str) -> int:
-    """`gpu:2`, `gpu:a100:4(S:0-1),shard:8`; `(null)` is none."""
+    """Count GPUs in `gpu:2` or `gpu:a100:4(S:0-1),shard:8`; `(null)` has none."""
     return sum(int(count) for count in _GPUS.findall(re.sub(r"\([^)]*\)", "", gres)))
 
 
 def read_duration(text: str) -> int | None:
-    """`[days-]hours:minutes:seconds` or less of it, in seconds; None for `infinite`."""
+    """Parse `[days-]hours:minutes:seconds`, or a part of it, as seconds. None for `infinite`."""
     match = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text)
     if not match:
         return None
@@ -229,13 +234,13 @@ _CPUS_FORGOTTEN, _CPUS_REMEMBERED = (22, 5), (23, 11)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    version: tuple[int, int] | None = None  # None: it could not be asked, or made nothing of the question
+    version: tuple[int, int] | None = None  # None if unknown
     max_array_size: int = DEFAULT_ARRAY_SIZE
     keeps_accounts: bool = False
 
     @property
     def srun_forgets_cpus(self) -> bool:
-        """From 22.05 on srun did not take `--cpus-per-task` over from sbatch, but a variable of its own; 23.11 does."""
+        """From 22.05 until 23.11, srun ignored `--cpus-per-task` of sbatch and read only its own variable."""
         return self.version is not None and _CPUS_FORGOTTEN <= self.version < _CPUS_REMEMBERED
 
 
@@ -264,7 +269,7 @@ def probe_dialect(commands: SlurmCommands) -> Dialect:
 
 
 def controller_start(commands: SlurmCommands) -> float | None:
-    """When the controller that answers now was started; None where it does not say so in a way that we can read."""
+    """Return when the controller was started, or None if unknown."""
     try:
         return datetime.fromisoformat(_setting("BOOT_TIME", commands.call("scontrol", "show", "config"))).timestamp()
     except (SlurmSilent, SlurmRefused, ValueError):
@@ -272,7 +277,7 @@ def controller_start(commands: SlurmCommands) -> float | None:
 
 
 def _array_size(configuration: str) -> int:
-    """One where arrays are switched off, by 0; a site may also allow fewer tasks than numbers for them."""
+    """Return how many tasks an array may have: 1 if arrays are disabled (0). A site may also limit the tasks."""
     size = _setting("MaxArraySize", configuration)
     fewer = re.search(r"\bmax_array_tasks=(\d+)", _setting("SchedulerParameters", configuration))
     allowed = int(size) if size.isdigit() else DEFAULT_ARRAY_SIZE
@@ -280,7 +285,7 @@ def _array_size(configuration: str) -> int:
 
 
 def read_version(text: str) -> tuple[int, int] | None:
-    """Of "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
+    """Parse "slurm 24.05.1" or Debian's "slurm-wlm 22.05.8"."""
     match = _VERSION.search(text)
     return (int(match[1]), int(match[2])) if match else None
 

@@ -1,4 +1,4 @@
-"""Make what Slurm said the database's. A run's `exit.json` is the truth; Slurm's word counts where there is none."""
+"""Apply reports of Slurm to the database. A run's `exit.json` decides; Slurm's state is used if there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from labwright.compute.slurm.endings import SlurmEndings
 from labwright.compute.slurm.held_jobs import SlurmStuck, StuckJob
 from labwright.compute.slurm.jobs import (
     CANCELLED,
-    PENDING_WORDS,
+    PENDING_MESSAGE,
     Cancelled,
     JobEnding,
     JobListing,
@@ -53,8 +53,8 @@ class SlurmReports:
         self._lab = lab
         self._endings = SlurmEndings(lab, update)
         self._stuck = SlurmStuck(lab)
-        self._recalled: dict[str, JobRow | None] = {}  # what the accounting knows of runs that squeue has forgotten
-        self._asked: set[str] = set()  # runs that it was asked about
+        self._recalled: dict[str, JobRow | None] = {}  # what the accounting knows about runs that squeue has forgotten
+        self._asked: set[str] = set()  # runs that were looked up in the accounting
         self._controller_start: float | None = None
         self._left_since: dict[str, float] = {}  # runs that have ended, and whose job has not
         self._rows = RunRows(lab.paths)
@@ -63,8 +63,8 @@ class SlurmReports:
         for report in self._lab.slurm.reports():
             self._apply(report)
 
-    def keeps_back(self) -> bool:
-        """Whether starting anything is of no use now: Slurm would not take it."""
+    def is_blocked(self) -> bool:
+        """Return whether Slurm accepts nothing now, so that starting runs is useless."""
         return bool(self._lab.slurm_silence)
 
     def _apply(self, report: SlurmReport) -> None:
@@ -82,7 +82,7 @@ class SlurmReports:
             self._recalled.update(report.rows)
             self._controller_start = report.controller_start or self._controller_start
         elif isinstance(report, JobListing):
-            self._seen(report)
+            self._apply_listing(report)
         else:
             self._unanswered(report)
 
@@ -101,69 +101,69 @@ class SlurmReports:
                     self._give_back(tx, run, report)
 
     def _give_back(self, tx: Transaction, run: Run, report: NotSubmitted) -> None:
-        reason = f"Slurm does not take it now: {report.words} Trying again."
+        reason = f"Slurm does not accept it now: {report.message} Trying again."
         if run.stop_requested and not report.in_doubt:
             end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began")
         elif report.for_good:
-            end_run(tx, run, RunStatus.FAILED, reason="slurm_refused", error=report.words)
-        elif report.in_doubt:  # the next answer of squeue tells whether it is there
+            end_run(tx, run, RunStatus.FAILED, reason="slurm_refused", error=report.message)
+        elif report.in_doubt:  # the next squeue listing shows whether Slurm has it
             runs.change(tx, run, run.evolve(status_reason=reason), _ACTOR)
         else:
             runs.change(tx, run, run.move(RunStatus.QUEUED, status_reason=reason), _ACTOR)
 
     def _cancelled(self, run_id: str) -> None:
-        """It never began, or its sidecar finds the stop file first thing: either way it is stopped."""
+        """Mark as stopped: the run never started, or its sidecar finds the stop file first."""
         with self._lab.db.transaction() as tx:
             run = runs.get(tx.connection, run_id)
-            if run.is_active and not self._has_begun(run):
+            if run.is_active and not self._has_started(run):
                 end_run(tx, run, RunStatus.STOPPED, reason="stopped before it began")
 
     def _delayed(self, report: StopDelayed) -> None:
         run = runs.get(self._lab.db.reader(), report.run_id)
         if run.is_active:
-            self._say(run, report.words)
+            self._set_reason(run, report.message)
 
     def _troubled(self, report: Troubled) -> None:
         for run_id in report.run_ids:
             run = runs.get(self._lab.db.reader(), run_id)
             if run.is_active:
-                self._say(run, f"{report.words} Trying again.")
+                self._set_reason(run, f"{report.message} Trying again.")
 
     def _unanswered(self, report: Unanswered) -> None:
-        """Files are believed without Slurm's comment then; whoever waits is told why."""
+        """Without Slurm, trust the exit files, and show why pending runs wait."""
         for run in self._active():
             facts = self._endings.exit_of(run)
             if facts is not None and facts["reason"] != "terminated":
                 self._endings.by_file(run, facts)
-            elif not self._has_begun(run):
-                self._say(run, f"Slurm does not answer: {report.words}")
+            elif not self._has_started(run):
+                self._set_reason(run, f"Slurm does not answer: {report.message}")
 
-    def _seen(self, seen: JobListing) -> None:
+    def _apply_listing(self, seen: JobListing) -> None:
         active = self._active()
         jobs = self._rows.by_run(seen.rows, active)
         self._forget_recalled({run.id for run in active})
-        self._tell_of_stuck(active, jobs)
+        self._report_stuck(active, jobs)
         for run in active:
             if not self._lab.slurm.was_sent_after(run.id, seen.asked_at):
-                self._compare(run, jobs.get(run.id), seen)
+                self._apply_row(run, jobs.get(run.id), seen)
         self._cancel_leftovers(jobs, {run.id for run in active})
 
-    def _tell_of_stuck(self, active: list[Run], jobs: dict[str, RunJob]) -> None:
-        """Before the reasons are shown: one that is new tells that the job was not stuck when we looked last."""
+    def _report_stuck(self, active: list[Run], jobs: dict[str, RunJob]) -> None:
+        """Must run before the reasons are stored: a new reason means that the job was not stuck before."""
         waiting = [(run, jobs[run.id]) for run in active if run.status is RunStatus.LAUNCHING and run.id in jobs]
         stuck = {
             run.id: StuckJob(run=run, job_id=job.job_id, reason=job.row.reason)
             for run, job in waiting
             if job.row.is_stuck
         }
-        changed = {run.id for run, job in waiting if run.status_reason != job.row.pending_words}
+        changed = {run.id for run, job in waiting if run.status_reason != job.row.pending_message}
         for run, _ in waiting:
-            if run.id in changed - stuck.keys() and run.status_reason.startswith(PENDING_WORDS):
+            if run.id in changed - stuck.keys() and run.status_reason.startswith(PENDING_MESSAGE):
                 self._stuck.released(run)
         self._stuck.tell(stuck, changed & stuck.keys())
 
     def _cancel_leftovers(self, jobs: dict[str, RunJob], active: set[str]) -> None:
-        """A controller that crashed comes back with a state some seconds old, and holds nodes for what has ended."""
+        """Cancel jobs of ended runs: a controller that crashed comes back with a state that is some seconds old."""
         for run_id, job in jobs.items():
             if run_id in active or job.row.phase is Phase.ENDED or not is_id(run_id, RUN):
                 self._left_since.pop(run_id, None)
@@ -175,54 +175,54 @@ class SlurmReports:
         try:
             run = runs.get(self._lab.db.reader(), run_id)
         except NotFound:
-            return  # another project's
+            return  # of another project
         if run.is_terminal:
-            log.warning("%s has ended (%s), yet Slurm still has job %s of it", run_id, run.status, job_id)
+            log.warning("%s has ended (%s), but Slurm still has its job %s", run_id, run.status, job_id)
             self._lab.slurm.cancel(job_id)
 
     def _active(self) -> list[Run]:
         return [run for run in runs.with_status(self._lab.db.reader(), *ACTIVE) if run.is_on_slurm]
 
-    def _compare(self, run: Run, job: RunJob | None, seen: JobListing) -> None:
+    def _apply_row(self, run: Run, job: RunJob | None, seen: JobListing) -> None:
         if job is None:
-            self._unknown(run, seen)
+            self._not_listed(run, seen)
             return
         if job.row.phase is not Phase.ENDED:
-            self._endings.is_not_over(run.id)
+            self._endings.still_runs(run.id)
         if job.row.phase is Phase.PENDING:
             self._pending(run, job, seen)
         elif job.row.phase is Phase.ENDED:
-            self._over(run, job.row)
-        elif not self._has_begun(run):
-            self._say(run, f"Slurm: starting on {job.row.nodes}", job.job_id)
+            self._job_ended(run, job.row)
+        elif not self._has_started(run):
+            self._set_reason(run, f"Slurm: starting on {job.row.nodes}", job.job_id)
         elif job.row.state == "SUSPENDED":
-            self._say(run, "Slurm: suspended", job.job_id)
+            self._set_reason(run, "Slurm: suspended", job.job_id)
 
     def _pending(self, run: Run, job: RunJob, seen: JobListing) -> None:
         if seen.had_started.get(run.id) == run.attempt and run.status is RunStatus.RUNNING:
             with self._lab.db.transaction() as tx:
                 fresh = runs.get(tx.connection, run.id)
-                reason = f"requeued by Slurm; {job.row.pending_words}"
+                reason = f"requeued by Slurm; {job.row.pending_message}"
                 begin_attempt(tx, fresh, run.attempt + 1, reason, until=self._last_at_work(run, seen))
         elif run.status is RunStatus.LAUNCHING:
-            self._say(run, job.row.pending_words, job.job_id)
+            self._set_reason(run, job.row.pending_message, job.job_id)
 
-    def _unknown(self, run: Run, seen: JobListing) -> None:
-        """Never heard of: it was not sent. Not heard of any more: it is over, unless its sidecar shows life."""
+    def _not_listed(self, run: Run, seen: JobListing) -> None:
+        """A run without a job was not submitted. A job that is no longer listed has ended, unless its sidecar lives."""
         sent_since = run.launched_at is not None and run.launched_at > rfc3339(seen.asked_at)
         if sent_since or self._is_beating(run):
             return
-        if not self._has_begun(run) and run.slurm_job_id is None:
+        if not self._has_started(run) and run.slurm_job_id is None:
             self._send_again(run)
         elif others := self._rows.array_without(run, seen.rows):
             self._endings.by_row(run, replace(others, state=CANCELLED))
         elif run.id in self._recalled:
-            self._end_by_memory(run, self._recalled[run.id])
+            self._end_by_accounting(run, self._recalled[run.id])
         elif run.id not in self._asked:
             self._asked.add(run.id)
             self._lab.slurm.recall(run)
 
-    def _end_by_memory(self, run: Run, row: JobRow | None) -> None:
+    def _end_by_accounting(self, run: Run, row: JobRow | None) -> None:
         if row is not None:
             self._endings.by_row(run, row)
             return
@@ -231,15 +231,17 @@ class SlurmReports:
             del self._recalled[run.id]
             self._send_again(run)
             return
-        words = f"Slurm knows nothing of job {run.slurm_job_id} any more."
-        self._endings.by_word(run, JobEnding(status=RunStatus.LOST, reason="sidecar_lost", words=words))
+        message = f"Slurm knows nothing of job {run.slurm_job_id} any more."
+        self._endings.by_slurm(run, JobEnding(status=RunStatus.LOST, reason="sidecar_lost", message=message))
 
     def _was_forgotten(self, run: Run) -> bool:
-        """A controller that was killed forgets the jobs of its last seconds. One that did not begin can be sent again:
-        if Slurm started it after all, its claim lets only one of the two live."""
-        if self._has_begun(run) or self._controller_start is None or run.launched_at is None:
+        """Return whether a killed controller forgot the job, as it does with those of its last seconds.
+
+        A job that did not start can be submitted again: if Slurm starts both, the claim lets only one live.
+        """
+        if self._has_started(run) or self._controller_start is None or run.launched_at is None:
             return False
-        return epoch_seconds(run.launched_at) < self._controller_start + 1  # it tells whole seconds
+        return epoch_seconds(run.launched_at) < self._controller_start + 1  # it has whole seconds
 
     def _forget_recalled(self, active: set[str]) -> None:
         self._asked &= active
@@ -253,14 +255,14 @@ class SlurmReports:
             if launch := make_ready(self._lab, run):
                 self._lab.slurm.launch([launch])
         except (OSError, StorageFailed) as error:
-            log.warning("%s cannot be sent to Slurm again yet: %s", run.id, error)
+            log.warning("%s cannot be submitted to Slurm again yet: %s", run.id, error)
 
-    def _over(self, run: Run, row: JobRow) -> None:
+    def _job_ended(self, run: Run, row: JobRow) -> None:
         is_alive = row.state == "NODE_FAIL" and self._is_beating(run)  # slurmd died, and the job did not
         if not is_alive:
             self._endings.by_row(run, row)
 
-    def _has_begun(self, run: Run) -> bool:
+    def _has_started(self, run: Run) -> bool:
         return os.path.exists(self._lab.paths.run(run.id).claim(run.attempt))
 
     def _is_beating(self, run: Run) -> bool:
@@ -268,11 +270,11 @@ class SlurmReports:
         return beat is not None and seconds_apart(beat) < _HEARTBEAT_PATIENCE_SECONDS
 
     def _last_at_work(self, run: Run, seen: JobListing) -> float:
-        """It may have been pending for hours before a server asked; or begin again since."""
+        """Return when the previous attempt last showed life: it may have been pending for hours since."""
         beat = modified_at(self._lab.paths.run(run.id).heartbeat)
         return seen.asked_at if beat is None else min(beat, seen.asked_at)
 
-    def _say(self, run: Run, reason: str, job_id: str | None = None) -> None:
+    def _set_reason(self, run: Run, reason: str, job_id: str | None = None) -> None:
         facts = {"status_reason": reason, "slurm_job_id": job_id or run.slurm_job_id}
         if run.status_reason == reason and run.slurm_job_id == facts["slurm_job_id"]:
             return
@@ -284,7 +286,7 @@ class SlurmReports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunJob:
-    """The row of squeue that is about one run, and the job's id as scancel wants it."""
+    """The squeue row of one run, and its job id in the form that scancel takes."""
 
     row: JobRow
     job_id: str
@@ -293,10 +295,10 @@ class RunJob:
 class RunRows:
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
-        self._arrays: dict[str, list[str] | None] = {}  # their runs, as each was written down when it was sent
+        self._arrays: dict[str, list[str] | None] = {}  # array -> its runs
 
     def by_run(self, rows: tuple[JobRow, ...], active: list[Run]) -> dict[str, RunJob]:
-        """Of two jobs for one run (sbatch was heard twice) the one that is not over counts."""
+        """Return the job of each run. If a run was submitted twice, the job that has not ended counts."""
         by_job = {run.slurm_job_id: run.id for run in active if run.slurm_job_id}
         found: dict[str, RunJob] = {}
         for row in rows:
@@ -318,8 +320,10 @@ class RunRows:
         return [(members[task], task) for task in row.tasks if task < len(members)]
 
     def array_without(self, run: Run, rows: tuple[JobRow, ...]) -> JobRow | None:
-        """A row of its array, which is there without it: of a pending task that somebody cancels, Slurm keeps nothing.
-        One that had been started would have left a log."""
+        """Return another row of the run's array if the run's own task is missing without a trace.
+
+        Slurm forgets a pending task that somebody cancels. A task that was started leaves a log.
+        """
         array, _, task = (run.slurm_job_id or "").partition("_")
         for row in rows:
             if task and row.job_id == array and (run.id, int(task)) in self._runs_of(replace(row, tasks=(int(task),))):
@@ -328,8 +332,8 @@ class RunRows:
 
 
 def _by_number(row: JobRow, by_job: dict[str, str]) -> list[tuple[str, int | None]]:
-    """For a job that somebody gave another name. Names come first, since numbers begin again from 1 at some time."""
+    """Match a renamed job by its number. Names come first, because numbers start again from 1 at some time."""
     if row.name.startswith(f"{ARRAY}-"):
-        return []  # another project's
+        return []  # of another project
     numbers = ((row.id_of(task), task) for task in row.tasks or (None,))
     return [(by_job[number], task) for number, task in numbers if number in by_job]

@@ -1,4 +1,4 @@
-"""What a run asks of Slurm, as options of sbatch. The run's own fields first, then its `srun`, then the defaults."""
+"""What a run requests from Slurm, as sbatch options: from the run's fields, then its `srun`, then the defaults."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from labwright.settings import load_table
 
 _OPTION = re.compile(r"--([a-z][a-z0-9-]*)(?:=(.*))?|-([A-Za-z])(\S*)", re.DOTALL)
 _SIGNAL = re.compile(r"--signal=(?:[BR]+:)?([A-Z0-9]+)(?:@(\d+))?", re.IGNORECASE)
-_SIGNALLED_BEFORE_SECONDS = 60  # where it does not say how long before the limit
-_LONGEST_WARNING_SECONDS = 65_535  # that Slurm takes
-_EARLY_SECONDS = 60  # so much sooner than asked for Slurm may send it
+_SIGNALLED_BEFORE_SECONDS = 60  # before the limit, if the option has no time
+_LONGEST_WARNING_SECONDS = 65_535  # that Slurm accepts
+_EARLY_SECONDS = 60  # Slurm may send the signal this much too early
 _SHORT = {
     "J": "job-name",
     "o": "output",
@@ -31,8 +31,8 @@ _SHORT = {
     "h": "help",
     "V": "version",
 }
-_ALONE = frozenset("hHIOQRuvV")  # take no value: what follows such a letter is an option of its own
-_INSTEAD = {  # what Labwright sets itself, and how to say the same to it
+_ALONE = frozenset("hHIOQRuvV")  # take no value: a letter that follows is another option
+_INSTEAD = {  # options that Labwright sets itself, and what to use instead
     "job-name": "Name the run: `name`, --name.",
     "output": "Read it with labwright logs.",
     "error": "Read it with labwright logs.",
@@ -72,7 +72,7 @@ class SlurmDefaults:
     gres: str = ""
     extra: tuple[str, ...] = ()
     python: str = ""  # the interpreter on the nodes, if it is not this one
-    query_seconds: float = 5.0  # at least between two questions to the controller
+    query_seconds: float = 5.0  # the shortest pause between two queries to the controller
 
 
 def load_defaults(project: Path) -> SlurmDefaults:
@@ -99,32 +99,32 @@ def _check_default(name: str, value: object) -> None:
 
 
 def check_extra(extra: list[str], where: str = "slurm.extra") -> None:
-    """Options only, each whole in one text, and none of those by which Labwright finds the job again."""
+    """Check that each item is one whole option, and none that Labwright sets itself."""
     for item in extra:
         match = _OPTION.fullmatch(item)
         if not match:
-            raise Invalid(f"{where}: {item!r} is no option.", hint="Write each as --name=value or --name.")
+            raise Invalid(f"{where}: {item!r} is not an option.", hint="Write each as --name=value or --name.")
         if match[3] in _ALONE and match[4].strip(match[3]):
-            raise Invalid(f"{where}: {item!r} is several options.", hint="Write each as a text of its own.")
+            raise Invalid(f"{where}: {item!r} has several options.", hint="Write each option as a separate text.")
         if name := _refused(match[1] or _SHORT.get(match[3], "")):
-            raise Invalid(f"{where}: {item!r} will not do, --{name} is Labwright's own.", hint=_INSTEAD[name])
+            raise Invalid(f"{where}: {item!r} is not allowed, as Labwright sets --{name}.", hint=_INSTEAD[name])
     signal_before_limit(extra, where)
 
 
 def _refused(given: str) -> str | None:
-    """sbatch takes the beginning of a name for the name, so the beginning is refused as the whole is."""
+    """Return the refused option that `given` means. sbatch accepts a prefix for the whole name, so we refuse it too."""
     return next((name for name in _INSTEAD if given and name.startswith(given)), None)
 
 
 def signal_before_limit(extra: list[str], where: str = "slurm.extra") -> int | None:
-    """The signal that a run wants before its time limit, by `--signal=USR1@120`."""
+    """Return the signal that a run gets before its time limit, set by `--signal=USR1@120`."""
     for item in extra:
         if match := _SIGNAL.fullmatch(item):
             number = _signal_number(match[1], where)
             if number in _UNFIT_SIGNALS:
                 raise Invalid(f"{where}: {match[1]} cannot be a warning.", hint="Choose USR1, USR2, INT or HUP.")
             return number
-        if item.startswith("--si"):  # also cut short, as sbatch would take it
+        if item.startswith("--si"):  # also a prefix, which sbatch accepts
             raise Invalid(f"{where}: {item!r} cannot be read.", hint="Write --signal=USR1@120: signal and seconds.")
     return None
 
@@ -137,7 +137,7 @@ def _signal_number(name: str, where: str) -> int:
 
 
 def sbatch_options(run: Run, defaults: SlurmDefaults) -> tuple[str, ...]:
-    """Runs with equal options fit into one array."""
+    """Return the sbatch options of a run. Runs with equal options fit into one array."""
     asked = run.slurm or {}
     wanted = {name: getattr(defaults, name) for name in _FIELDS}
     _override(wanted, srun_sizes(run.command, Path(run.workdir)))
@@ -148,13 +148,13 @@ def sbatch_options(run: Run, defaults: SlurmDefaults) -> tuple[str, ...]:
     if not {"nodes", "ntasks", "ntasks-per-node"} & _given(wanted):
         wanted["ntasks"] = "1"
     elif run.nodes and "ntasks" not in _given(wanted):
-        wanted.setdefault("ntasks-per-node", "1")  # the sidecar runs once; what the command starts is its own
+        wanted.setdefault("ntasks-per-node", "1")  # the sidecar runs once; the command starts its own tasks
     options = [f"--{name}={value}" for name, value in wanted.items() if value]
     return (*options, *_extra(run, defaults))
 
 
 def _override(wanted: dict[str, str], stronger: Mapping[str, str | None]) -> None:
-    """Whoever says how many GPUs, or how much memory, in one way silences the other ways to say it."""
+    """Apply stronger options. GPUs or memory requested in one way replace requests made in another way."""
     given = {name: value for name, value in stronger.items() if value}
     for ways in (_ASKS_FOR_GPUS, _ASKS_FOR_MEMORY):
         if any(name in given for name in ways):
@@ -169,7 +169,7 @@ def _sizes(run: Run) -> dict[str, str | None]:
         "cpus-per-task": str(run.cpus) if run.cpus else None,
         "mem": f"{run.memory_mb}M" if run.memory_mb else None,
         "nodes": str(run.nodes) if run.nodes else None,
-        "time": str(minutes) if minutes else None,  # Slurm counts in minutes; the sidecar keeps to the second
+        "time": str(minutes) if minutes else None,  # Slurm counts minutes; the sidecar stops at the second
     }
 
 
@@ -182,9 +182,11 @@ def _given(wanted: Mapping[str, str]) -> set[str]:
 
 
 def _extra(run: Run, defaults: SlurmDefaults) -> list[str]:
-    """A signal goes to the sidecar, which is the batch shell; Slurm would leave that one out. Where the run has a limit
-    the sidecar warns of it to the second, so Slurm, which may be early, is asked for a moment after that; it also sends
-    the signal before a preemption, where a cluster is set up so."""
+    """Return the extra options, with the signal sent to the sidecar, which is the batch shell (`B:`).
+
+    For a run with a limit the sidecar sends the signal at the right second. Slurm may be early, so its signal is set to
+    a later time; it is still needed because some clusters send it before a preemption.
+    """
     shift = 0
     if run.time_limit_seconds:
         shift = math.ceil((_minutes(run) or 0) * 60 - run.time_limit_seconds) - _EARLY_SECONDS
@@ -201,7 +203,7 @@ def _seconds_before(match: re.Match[str]) -> int:
 
 
 def warning_of(run: Run, defaults: SlurmDefaults) -> dict[str, float | None]:
-    """The signal that the sidecar passes on, and when it sends that itself, to a run with a time limit."""
+    """Return the signal that the sidecar passes on, and when it sends the signal itself to a run with a time limit."""
     asked = [*(run.slurm or {}).get("extra", ()), *defaults.extra]
     before = next((_seconds_before(match) for item in asked if (match := _SIGNAL.fullmatch(item))), None)
     limit = run.time_limit_seconds
@@ -210,9 +212,9 @@ def warning_of(run: Run, defaults: SlurmDefaults) -> dict[str, float | None]:
 
 
 def gpus_held(run: Run, defaults: SlurmDefaults) -> int:
-    """Cards on all its nodes together; of a range of nodes the most, and one node where nothing says how many."""
-    words = sbatch_options(run, defaults)  # each is whole: no value is in the next one
-    asked = dict(size for word in words for size in sizes_in([word]))  # of several the last, as sbatch takes them
+    """Return the GPUs that a job holds on all nodes: for a range of nodes the most, and one node by default."""
+    words = sbatch_options(run, defaults)  # each option includes its value
+    asked = dict(size for word in words for size in sizes_in([word]))  # the last one counts, as in sbatch
     nodes = _last_number(asked.get("nodes", "1"))
     if "gpus" in asked:
         return _listed(asked["gpus"])
@@ -226,11 +228,11 @@ def gpus_held(run: Run, defaults: SlurmDefaults) -> int:
 
 
 def _listed(text: str) -> int:
-    """`4`, `a100:2,v100:1`."""
+    """Sum up `4` or `a100:2,v100:1`."""
     return sum(_last_number(item) for item in text.split(","))
 
 
 def _last_number(text: str) -> int:
-    """`2-4`, `gpu:a100:2`; a kind without a number is one of it."""
+    """Return the number in `2-4` or `gpu:a100:2`; a kind without a number counts as one."""
     match = re.search(r"(?:^|[:-])(\d+)$", text)
     return int(match[1]) if match else 1

@@ -1,4 +1,8 @@
-"""What a run's own command says to Slurm: an `srun` sizes the allocation, an `sbatch` has no place in it."""
+"""Slurm commands inside a run's own command: an `srun` sizes the allocation, an `sbatch` is refused.
+
+A small parser finds the simple commands in shell text, also in `bash -c`, here-documents and scripts that it calls. It
+finds a program's name and options; it is not a shell and does not expand variables.
+"""
 
 from __future__ import annotations
 
@@ -27,14 +31,14 @@ _LONG = {
 _NUMBERS = frozenset({"nodes", "ntasks", "cpus-per-task", "ntasks-per-node", "cpus-per-gpu"})
 _SIZES = frozenset(_LONG.values()) | _NUMBERS
 _SIZES |= {"gres", "gpus-per-node", "gpus-per-task", "mem", "mem-per-cpu", "mem-per-gpu"}
-_SHORT_WITH_VALUE = frozenset("NncGpACtwxJoeiDmdBLTSMKrq")  # of srun; others are switches
+_SHORT_WITH_VALUE = frozenset("NncGpACtwxJoeiDmdBLTSMKrq")  # options of srun; other letters take no value
 _LONG_SWITCHES = frozenset(
     ["exclusive", "overlap", "label", "unbuffered", "pty", "verbose", "quiet", "overcommit", "exact", "preserve-env"]
 )
 
 
 def srun_sizes(command: str, folder: Path | None = None) -> dict[str, str]:
-    """Options of the command's `srun`s under their long names; of several the largest number, else the first."""
+    """Return the options of all `srun` calls by long name: of several values the largest number, else the first."""
     found: dict[str, str] = {}
     for call in commands_in(command, folder):
         if call.program == "srun":
@@ -44,20 +48,20 @@ def srun_sizes(command: str, folder: Path | None = None) -> dict[str, str]:
 
 
 def refuse_nested(command: str, folder: Path | None = None) -> None:
-    """Also where it is hidden in a script of the project."""
+    """Raise Invalid if the command, or a script that it calls, uses sbatch or salloc."""
     for call in commands_in(command, folder):
         if call.program in ("sbatch", "salloc"):
             where = f"{call.place.script} calls" if call.place.script else "The command calls"
             raise Invalid(
                 f"{where} {call.program}; the run itself is sent to Slurm already.",
-                hint="Send what the batch script runs as `command`, and its #SBATCH lines as `gpus`, `cpus`, "
+                hint="Submit the command of the batch script as `command`, and its #SBATCH lines as `gpus`, `cpus`, "
                 "`memory_mb`, `time_limit_seconds`, `nodes` and `slurm` {partition, account, qos, constraint, gres, "
                 "extra}.",
             )
 
 
 def sizes_in(words: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Until the first word that is no option: that is what srun starts."""
+    """Yield name and value of each size option, up to the first word that is not an option."""
     rest = list(words)
     while rest and rest[0].startswith("-") and rest[0] != "--":
         word = rest.pop(0)
@@ -69,7 +73,7 @@ def sizes_in(words: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 
 def _split_option(word: str) -> tuple[str, str, bool]:
-    """Long name, value, and whether the value is the next word."""
+    """Return the long name, the value, and whether the value is the next word."""
     if word.startswith("--"):
         name, equals, value = word[2:].partition("=")
         return name, value, not equals and name not in _LONG_SWITCHES
@@ -97,8 +101,8 @@ _LINES_OF_A_QUOTE = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptPlace:
-    folder: Path | None = None  # where scripts are looked for; none: they are not
-    script: str = ""  # in which we are; empty: the command itself
+    folder: Path | None = None  # where scripts are; None: do not read scripts
+    script: str = ""  # the current script; empty: the command itself
     depth: int = 0
 
 
@@ -131,7 +135,7 @@ def _search(text: str, place: ScriptPlace) -> Iterator[FoundCommand]:
 
 
 def _take_words(lines: list[str]) -> list[str]:
-    """The first line, or as many as it takes to close its quotes; of one that is never closed the line alone."""
+    """Take the first line, or as many lines as it takes to close its quotes. Never closed: the line alone."""
     for count in range(1, min(len(lines), _LINES_OF_A_QUOTE) + 1):
         try:
             words = _shell_words("\n".join(lines[:count]))
@@ -160,7 +164,7 @@ def _simple_commands(all_words: list[str]) -> Iterator[list[str]]:
 
 
 def _take_here_documents(words: list[str], lines: list[str]) -> list[str]:
-    """The bodies that follow a line, taken out of what is left: they are no commands of the text around them."""
+    """Remove the here-documents that follow a line from the remaining lines, and return them."""
     bodies = []
     for _, end in _HERE_DOCUMENT.findall(" ".join(words)):
         closing = next((index for index, line in enumerate(lines) if line.strip() == end), None)
@@ -171,7 +175,7 @@ def _take_here_documents(words: list[str], lines: list[str]) -> list[str]:
 
 
 def _called(found: FoundCommand) -> Iterator[FoundCommand]:
-    """What a command runs that is itself a piece of shell."""
+    """Yield the commands in shell text or a script that a command runs."""
     program, arguments = found.program, found.words[1:]
     if program == "eval":
         yield from _deeper(" ".join(arguments), found.place)
@@ -192,7 +196,7 @@ def _called_by_shell(arguments: list[str], place: ScriptPlace) -> Iterator[Found
 
 
 def _after_shell_options(arguments: list[str]) -> tuple[bool, list[str]]:
-    """Whether what follows them is a command (`-c`, `-lc`), and what that is."""
+    """Return whether the arguments hold shell text (`-c`, `-lc`), and the arguments after the options."""
     rest, is_text = list(arguments), False
     while rest and rest[0][:1] in "-+" and rest[0]:
         option = rest.pop(0)
@@ -203,7 +207,7 @@ def _after_shell_options(arguments: list[str]) -> tuple[bool, list[str]]:
 
 
 def _reads_its_input(command: list[str]) -> bool:
-    """A shell with neither a script nor `-c`."""
+    """Return whether this is a shell with neither a script nor `-c`."""
     if os.path.basename(command[0]) not in _SHELLS:
         return False
     is_text, rest = _after_shell_options(command[1:])
@@ -217,7 +221,7 @@ def _in_script(names: list[str], place: ScriptPlace, *, must_be_shell: bool = Fa
 
 
 def _script(path: Path, must_be_shell: bool) -> str:
-    """Its text; nothing if it is not there, not ours to read, or no script."""
+    """Return the text of a script, or nothing if it cannot be read or is not a shell script."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_SCRIPT:
             return ""

@@ -1,4 +1,4 @@
-"""Hand runs over to Slurm, and tell what came of it for each of them."""
+"""Submit runs to Slurm: alone, or as an array if they request the same. Report the outcome for each run."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Submission:
         dialect: DialectProbe,
         book: JobBook,
         faults: OrderFaults,
-        tell: Callable[[OrderOutcome], None],
+        report: Callable[[OrderOutcome], None],
     ) -> None:
         self._commands = commands
         self._paths = paths
@@ -40,20 +40,20 @@ class Submission:
         self._dialect = dialect
         self._book = book
         self._faults = faults
-        self._tell = tell
+        self._report = report
 
     def send_all(self, runs: list[Run]) -> None:
         stopped = [run for run in runs if os.path.exists(self._paths.run(run.id).stop)]
         for run in stopped:
             self._book.settle([run.id])
-            self._tell(Cancelled(run_id=run.id))
+            self._report(Cancelled(run_id=run.id))
         left = [run for run in runs if run not in stopped]
         if not left:
             return
         dialect = self._dialect.ask()
         try:
             batches = list(batches_of(left, self._defaults, dialect.max_array_size))
-        except Exception as error:  # noqa: BLE001 - what one of them asks for cannot be read; the others go on
+        except Exception as error:  # noqa: BLE001 - the request of one run is invalid; the others are submitted
             self._send_apart(left, error)
             return
         for batch in batches:
@@ -65,11 +65,11 @@ class Submission:
                 self.send_all([run])
             return
         self._book.settle([runs[0].id])
-        words = self._faults.note(runs, error)
-        self._tell(NotSubmitted(run_ids=(runs[0].id,), words=words, for_good=True))
+        message = self._faults.note(runs, error)
+        self._report(NotSubmitted(run_ids=(runs[0].id,), message=message, for_good=True))
 
     def _send(self, batch: JobBatch, dialect: Dialect) -> None:
-        """Where there is room for some only, the first ones go; the others come again when there is more."""
+        """Submit a batch. If the queue has room for some runs only, submit the first ones; the others are retried."""
         outcome = self._outcome(batch, dialect)
         if isinstance(outcome, NotSubmitted) and _is_full(outcome) and len(batch.runs) > 1:
             first, rest = halves(batch)
@@ -80,38 +80,38 @@ class Submission:
 
     def _settle(self, batch: JobBatch, outcome: Submitted | NotSubmitted) -> None:
         self._book.settle([run.id for run in batch.runs], outcome.job_ids if isinstance(outcome, Submitted) else {})
-        self._tell(outcome)
+        self._report(outcome)
 
     def _outcome(self, batch: JobBatch, dialect: Dialect) -> Submitted | NotSubmitted:
         run_ids = tuple(run.id for run in batch.runs)
         try:
             job_ids = send(batch, self._commands, self._paths, self._defaults, dialect)
         except SlurmRefused as error:
-            return NotSubmitted(run_ids=run_ids, words=error.message, for_good=True)
+            return NotSubmitted(run_ids=run_ids, message=error.message, for_good=True)
         except SlurmSilent as error:
-            return NotSubmitted(run_ids=run_ids, words=error.message, in_doubt=error.in_doubt, is_silent=True)
+            return NotSubmitted(run_ids=run_ids, message=error.message, in_doubt=error.in_doubt, is_silent=True)
         except OSError as error:  # the array's file could not be written
-            return NotSubmitted(run_ids=run_ids, words=str(error))
-        except Exception as error:  # noqa: BLE001 - whether Slurm has it, the next answer of squeue tells
-            return NotSubmitted(run_ids=run_ids, words=self._faults.note(batch.runs, error), in_doubt=True)
+            return NotSubmitted(run_ids=run_ids, message=str(error))
+        except Exception as error:  # noqa: BLE001 - the next squeue listing shows whether Slurm has the job
+            return NotSubmitted(run_ids=run_ids, message=self._faults.note(batch.runs, error), in_doubt=True)
         self._faults.over(run_ids)
         return Submitted(job_ids=job_ids)
 
 
 def _is_full(outcome: NotSubmitted) -> bool:
-    """A user may have so many jobs in the queue and no more, and an array counts as all of its tasks."""
-    return outcome.is_silent and not outcome.in_doubt and _FULL.search(outcome.words) is not None
+    """Return whether the user's limit of queued jobs is reached. Each task of an array counts."""
+    return outcome.is_silent and not outcome.in_doubt and _FULL.search(outcome.message) is not None
 
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 _SBATCH_TIMEOUT_SECONDS = 30.0
 _REMIND_SRUN = '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"'
-_JOB = re.compile(r"(\d+)(?:;.*)?")  # and the cluster, where there are several
+_JOB = re.compile(r"(\d+)(?:;.*)?")  # followed by the cluster if there are several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBatch:
-    """What one sbatch sends. Its name leads back to the runs, also when nobody lived to hear the job's id."""
+    """What one sbatch call submits. Its name leads back to the runs even if the server died before it got the id."""
 
     name: str
     runs: tuple[Run, ...]
@@ -128,7 +128,7 @@ class JobBatch:
 
 
 def batches_of(runs: Iterable[Run], defaults: SlurmDefaults, max_array_size: int) -> Iterator[JobBatch]:
-    """One array for each equal request, in pieces of what an array may hold."""
+    """Group runs with equal requests into arrays, each at most as large as Slurm allows."""
     equal: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         equal.setdefault(sbatch_options(run, defaults), []).append(run)
@@ -149,7 +149,7 @@ def _batch(runs: Sequence[Run], options: tuple[str, ...]) -> JobBatch:
 def send(
     batch: JobBatch, commands: SlurmCommands, paths: ProjectPaths, defaults: SlurmDefaults, dialect: Dialect
 ) -> dict[str, str]:
-    """The job id of each run. Which task is which run lies on disk before Slurm hears of it."""
+    """Submit a batch and return the job id of each run. The list of tasks is on disk before Slurm gets the job."""
     if batch.is_array:
         array = paths.array(batch.name)
         os.makedirs(array.dir, mode=0o700, exist_ok=True)
@@ -177,39 +177,39 @@ def send(
 
 
 def _job_of(said: Said) -> str | None:
-    """A site's own filters may print before it."""
+    """Return the job id, which is the last line: filters of a site may print before it."""
     lines = said.out.split()
     match = _JOB.fullmatch(lines[-1]) if lines else None
     return match[1] if match else None
 
 
 def _job_by_name(batch: JobBatch, commands: SlurmCommands, said: Said) -> str:
-    """sbatch was content and named no job: whether there is one, the queue knows."""
-    words = f"sbatch named no job; it said: {said.words or 'nothing'}."
+    """Look a job up in the queue if sbatch succeeded without printing an id."""
+    message = f"sbatch named no job; it said: {said.words or 'nothing'}."
     try:
         listed = commands.call(
             "squeue", "-h", "-a", "-t", "all", f"--name={batch.name}", f"--user={os.getuid()}", "-o%F"
         )
     except (SlurmSilent, SlurmRefused) as error:
-        raise SlurmSilent(f"{words} squeue: {error.message}", in_doubt=True) from error
+        raise SlurmSilent(f"{message} squeue: {error.message}", in_doubt=True) from error
     if not listed.split():
-        raise SlurmRefused(words)
+        raise SlurmRefused(message)
     return listed.split()[0]
 
 
 def _literal(path: str) -> str:
-    """A `%` in a folder's name is not one of sbatch's own."""
+    """Escape `%`, which sbatch would replace in a path."""
     return path.replace("%", "%%")
 
 
 def _script(python: str, target: str, dialect: Dialect) -> str:
-    """The environment that sbatch sends along has no secret in it; the job's own comes from the run folder."""
+    """Return the batch script. The job's environment comes from the run folder; sbatch passes no secrets."""
     remind = f"{_REMIND_SRUN}\n" if dialect.srun_forgets_cpus else ""
     return f"#!/bin/sh\n{remind}exec {shlex.join([python, '-I', '-S', str(SIDECAR), 'slurm', target])}\n"
 
 
 def runs_of_array(paths: ProjectPaths, array_id: str) -> Sequence[str] | None:
-    """Which run each task is; None for an array that is not of this project."""
+    """Return the run of each task, or None if the array belongs to another project."""
     try:
         found: list[str] = read_json(paths.array(array_id).runs)["run_ids"]
     except FileNotFoundError:
