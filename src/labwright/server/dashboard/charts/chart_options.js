@@ -27,7 +27,11 @@ export function ChartControls({ zoom, children }) {
   const { smoothing, log, logX, by } = chartOptions.value;
   const tickbox = (name, value, label) =>
     html`<label>
-      <input type="checkbox" checked=${value} onChange=${(event) => setChartOptions({ [name]: event.currentTarget.checked })} />${" "}
+      <input
+        type="checkbox"
+        checked=${value}
+        onChange=${(event) => setChartOptions({ [name]: event.currentTarget.checked })}
+      />${" "}
       ${label}
     </label>`;
   return html`<div class="controls">

@@ -21,8 +21,8 @@ const PALETTE = [
 ];
 export const colorAt = (index) => PALETTE[index % PALETTE.length];
 
-// `columns`: x values and one array per line. `lines`: { color, width, alpha, dash } in the same order. `bands`: pairs of
-// columns with a filled area between them. `axis`: what x is (step, time, epoch or plain).
+// `columns`: x values and one array per line. `lines`: { color, width, alpha, dash } in the same order. `bands`: pairs
+// of columns with a filled area between them. `axis`: what x is (step, time, epoch or plain).
 export function Plot({
   columns,
   lines,
@@ -241,7 +241,8 @@ function scale(plot, zoom, factor) {
   else if (max - min > Math.abs(max) * 1e-9) zoom.value = { min, max };
 }
 
-// Let a sideways swipe select a range, as a mouse drag does. Vertical swipes scroll the page (`touch-action` in the style).
+// Let a sideways swipe select a range, as a mouse drag does. Vertical swipes scroll the page (`touch-action` in the
+// style).
 
 const NOTHING = { left: 0, top: 0, width: 0, height: 0 };
 

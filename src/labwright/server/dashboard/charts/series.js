@@ -16,8 +16,8 @@ export function grouped(keys) {
   return [["", rest.sort()], ...[...groups].filter(isRow).sort(([a], [b]) => (a < b ? -1 : 1))];
 }
 
-// Return columns in ascending x: x, raw values, smoothed values. Gaps are null. Also count the values that cannot be drawn
-// (NaN, infinity, out of range) and the points before the first epoch.
+// Return columns in ascending x: x, raw values, smoothed values. Gaps are null. Also count the values that cannot be
+// drawn (NaN, infinity, out of range) and the points before the first epoch.
 export function columnsOf(series, { by, smoothing, log, logX }) {
   let [x, values] = placed(series, by);
   const placeless = series.values.length - x.length;

@@ -61,10 +61,11 @@ export function Sparkline({ run, metric }) {
   if (values.length < 2) return null;
   const low = Math.min(...values);
   const range = Math.max(...values) - low || 1;
-  const points = values.map(
-    (value, at) =>
-      `${((at / (values.length - 1)) * WIDTH).toFixed(1)},${(HEIGHT - 2 - ((value - low) / range) * (HEIGHT - 4)).toFixed(1)}`,
-  );
+  const points = values.map((value, at) => {
+    const x = (at / (values.length - 1)) * WIDTH;
+    const y = HEIGHT - 2 - ((value - low) / range) * (HEIGHT - 4);
+    return `${x.toFixed(1)},${y.toFixed(1)}`;
+  });
   return html`<svg
     class="sparkline"
     width=${WIDTH}

@@ -65,7 +65,8 @@ function New({ query }) {
   const about = query.get("about")
     ? `@${query.get("about")} ${query.get("metric") ? `\`${query.get("metric")}\` ` : ""}`
     : "";
-  const [draft, setDraft] = useDraft(draftOf(about).trim(), NO_TEXT, about); // a draft about a run does not replace another draft
+  // A draft about a run does not replace another draft.
+  const [draft, setDraft] = useDraft(draftOf(about).trim(), NO_TEXT, about);
   const written = useLast(draft);
   const [mode, setMode] = useState("agent");
   const [busy, run] = useVerb();
@@ -129,7 +130,8 @@ function Open({ id }) {
   const key = useRef(newKey());
   useTitle(session?.title ?? "Chat");
   const now = conversation?.turns.at(-1);
-  const paid = now && !now.end && now.steps.filter((step) => !step.isGrowing).length; // finished steps of the current turn
+  // Finished steps of the current turn.
+  const paid = now && !now.end && now.steps.filter((step) => !step.isGrowing).length;
   useEffect(() => {
     if (paid) refresh(); // update the cost, for which there is no event
   }, [paid]);
@@ -290,7 +292,14 @@ function Turns({ turns, evidence, pending }) {
   // Use the event's target: the ref is empty after the page was closed.
   const onScroll = ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) =>
     (follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END);
-  return html`<div class="chat-scroll" ref=${box} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation">
+  return html`<div
+    class="chat-scroll"
+    ref=${box}
+    onScroll=${onScroll}
+    tabindex="0"
+    role="log"
+    aria-label="Conversation"
+  >
     <div class="turns">
       ${turns.map((turn) => html`<${Turn} key=${turn.number} turn=${turn} evidence=${evidence} />`)}
       ${

@@ -109,7 +109,8 @@ const Unsupported = ({ marks }) =>
   html`<details class="unsupported-note small">
     <summary>
       <${Icon} name="triangle-alert" size="14" />
-      ${marks.length === 1 ? "One claim is" : `${marks.length} claims are`} not supported by the evidence (marked above).${" "}
+      ${marks.length === 1 ? "One claim is" : `${marks.length} claims are`} not supported by the evidence (marked
+      above).${" "}
       <span class="muted">Why?</span>
     </summary>
     <ul>
@@ -138,7 +139,8 @@ function End({ end }) {
     return html`<div class="notice-line">
       <${Icon} name="compass" size="14" />
       <span>
-        The loop <a href=${wildAddress(end.wild_id)}>${end.wild_id}</a> continues by itself. Your messages here steer it.
+        The loop <a href=${wildAddress(end.wild_id)}>${end.wild_id}</a> continues by itself. Your messages here
+        steer it.
       </span>
     </div>`;
   if (end.why === "waiting")

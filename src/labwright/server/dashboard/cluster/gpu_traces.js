@@ -21,7 +21,11 @@ export function GpuTraces({ gpus }) {
       <div class="segments" role="group" aria-label="Time range">
         ${Object.entries(SPANS).map(
           ([value, label]) =>
-            html`<button key=${value} aria-pressed=${String(Number(value) === hours)} onClick=${() => choose(Number(value))}>
+            html`<button
+              key=${value}
+              aria-pressed=${String(Number(value) === hours)}
+              onClick=${() => choose(Number(value))}
+            >
               ${label}
             </button>`,
         )}
@@ -32,7 +36,11 @@ export function GpuTraces({ gpus }) {
         <span class="key-held">used by a run</span>
       </span>
     </div>
-    ${problem && !data ? html`<${Problem} error=${problem} retry=${refresh} />` : data && html`<${Traces} gpus=${gpus} history=${data} />`}
+    ${
+      problem && !data
+        ? html`<${Problem} error=${problem} retry=${refresh} />`
+        : data && html`<${Traces} gpus=${gpus} history=${data} />`
+    }
   </section>`;
 }
 
@@ -109,7 +117,9 @@ function Trace({ gpu, trace, span, pointed, onPoint }) {
       )}
       <path d=${drawn.memory} class="trace-memory" />
       <path d=${drawn.busy} class="trace-busy" />
-      ${pointed !== null && html`<line class="trace-pointer" x1=${drawn.x[at]} x2=${drawn.x[at]} y1="0" y2=${HEIGHT} />`}
+      ${
+        pointed !== null && html`<line class="trace-pointer" x1=${drawn.x[at]} x2=${drawn.x[at]} y1="0" y2=${HEIGHT} />`
+      }
     </svg>
   </figure>`;
 }

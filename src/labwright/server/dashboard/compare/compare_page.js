@@ -185,18 +185,27 @@ function Curves({ runs, metrics, colors }) {
       }
       <${ChartControls} zoom=${zoom}>
         <label>
-          <input type="checkbox" checked=${mean.value} onChange=${(event) => setMean(event.currentTarget.checked)} />${" "}
+          <input
+            type="checkbox"
+            checked=${mean.value}
+            onChange=${(event) => setMean(event.currentTarget.checked)}
+          />${" "}
           Mean ± std over seeds
         </label>
       </${ChartControls}>
     </header>
     <div class="chart-grid">
-      ${found
-        .slice(0, limit)
-        .map(
-          (metric) =>
-            html`<${CompareChart} key=${metric} metric=${metric} runs=${runs} colors=${colors} mean=${mean.value} zoom=${zoom} />`,
-        )}
+      ${found.slice(0, limit).map(
+        (metric) =>
+          html`<${CompareChart}
+            key=${metric}
+            metric=${metric}
+            runs=${runs}
+            colors=${colors}
+            mean=${mean.value}
+            zoom=${zoom}
+          />`,
+      )}
     </div>
     ${
       found.length > limit &&
@@ -213,7 +222,11 @@ function Differences({ runs, params, metrics, colors }) {
   const differs = (column) => new Set(runs.map((run) => JSON.stringify(valueOf(run, column)))).size > 1;
   return html`<section class="stack" aria-label="Table">
     <label>
-      <input type="checkbox" checked=${onlyDifferent} onChange=${(event) => setOnly(event.currentTarget.checked)} />${" "}
+      <input
+        type="checkbox"
+        checked=${onlyDifferent}
+        onChange=${(event) => setOnly(event.currentTarget.checked)}
+      />${" "}
       Only differences
     </label>
     <div class="wide" tabindex="0" role="region" aria-label="Parameters and results">

@@ -86,7 +86,11 @@ export function CompareChart({ metric, runs, colors, mean, zoom }) {
       />`
     }
     ${by === "epoch" && found?.by === by && !isReady && html`<p class="chart-note chart-note-big">${NO_EPOCHS}</p>`}
-    ${data && found.by === by && html`<${ChartNote} data=${data} refused=${refusedOf(runs, metric)} isEmpty=${!isReady} />`}
+    ${
+      data &&
+      found.by === by &&
+      html`<${ChartNote} data=${data} refused=${refusedOf(runs, metric)} isEmpty=${!isReady} />`
+    }
     ${isReady && hover !== null && html`<${Reading} data=${data} hover=${hover} by=${by} />`}
   </figure>`;
 }

@@ -1,4 +1,5 @@
-// Server data for pages: fetched once, cached while the page is closed, fetched again when an event may have changed it.
+// Server data for pages: fetched once, cached while the page is closed, fetched again when an event may have changed
+// it.
 
 import { useEffect, useMemo, useState } from "../view.js";
 import { get, getPage, isAborted } from "./api.js";

@@ -7,8 +7,8 @@ import { token } from "./session.js";
 const SILENCE_MS = 40_000; // the server sends something every 15 s; longer silence means a dead connection
 const RETRY_MS = [300, 600, 1000, 2000, 3000];
 
-// Callbacks in `on`: event(event), hint(hint), connected({ kind, epoch, seq }) after each connect (kind `reset`: the server
-// does not know the position), and state(name): connecting, live or gone.
+// Callbacks in `on`: event(event), hint(hint), connected({ kind, epoch, seq }) after each connect (kind `reset`: the
+// server does not know the position), and state(name): connecting, live or gone.
 class Stream {
   #on;
   #position;
@@ -138,8 +138,8 @@ const PATIENCE = 2; // checks without a response
 export const connection = signal("connecting"); // connecting | live | gone
 export const isLeader = signal(false); // whether this tab reads the stream
 
-// Callbacks in `on`: event(event), hint(hint) and back({ missed }) after each connect; `missed` means that all shown data
-// must be fetched again.
+// Callbacks in `on`: event(event), hint(hint) and back({ missed }) after each connect; `missed` means that all shown
+// data must be fetched again.
 export class SharedStream {
   #on;
   #epoch = "";

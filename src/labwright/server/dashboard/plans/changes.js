@@ -43,7 +43,13 @@ export function PlanChanges({ plan, digest }) {
     </div>
     ${
       before
-        ? html`<${Files} key="${before.number} ${after}" plan=${plan} path=${path} before=${before.number} after=${after} />`
+        ? html`<${Files}
+          key="${before.number} ${after}"
+          plan=${plan}
+          path=${path}
+          before=${before.number}
+          after=${after}
+        />`
         : html`<p class="muted">
           This is the first compilation. Later compilations show here what changed.
         </p>`

@@ -11,7 +11,8 @@ import { filePath } from "./files.js";
 
 const REPORT = "results/report.md";
 
-// The previous report stays until the next one is written. Refresh when a run ends: a retried run may be missing from it.
+// The previous report stays until the next one is written. Refresh when a run ends: a retried run may be missing from
+// it.
 export function PlanReport({ plan, workspace }) {
   const isOver = plan.status === "completed" || plan.status === "failed" || plan.status === "archived";
   const hasReport = isOver || workspace?.files.some(({ path }) => path === REPORT);

@@ -60,7 +60,12 @@ export function PlanReview({ plan, workspace, refresh }) {
         !plan.compiling_by &&
         html`<${Problem} error=${workspace.problem} retry=${workspace.refresh} />`
       }
-      ${!workspace.data && !workspace.problem && !plan.compiling_by && html`<div class="loading" aria-busy="true"></div>`}
+      ${
+        !workspace.data &&
+        !workspace.problem &&
+        !plan.compiling_by &&
+        html`<div class="loading" aria-busy="true"></div>`
+      }
       ${
         workspace.data &&
         !UNDECIDABLE.has(planning.status) &&
@@ -244,10 +249,13 @@ function Decision({ plan, path, workspace, refresh }) {
 const NotValidated = ({ validation }) =>
   validation?.passed === false
     ? html`<p class="hint-line hint-bad">
-      <${Icon} name="circle-x" size="14" /> Validation has ${counted(validation.findings.length, "finding")}, below.${" "}
+      <${Icon} name="circle-x" size="14" />
+      ${" "}Validation has ${counted(validation.findings.length, "finding")}, below.${" "}
       <span class="muted">An approval is recorded, but the plan cannot run before it is valid.</span>
     </p>`
-    : html`<p class="muted">Not validated. An approval is recorded, but the plan cannot run before it is validated.</p>`;
+    : html`<p class="muted">
+      Not validated. An approval is recorded, but the plan cannot run before it is validated.
+    </p>`;
 
 const Changed = ({ since, what }) =>
   what.length > 0 &&

@@ -1,5 +1,5 @@
-// Files of a run. Images are fetched with the token and shown from memory; everything else is text or a download, so that
-// a file of a run never becomes a page on our origin.
+// Files of a run. Images are fetched with the token and shown from memory; everything else is text or a download, so
+// that a file of a run never becomes a page on our origin.
 
 import { bytes } from "../format.js";
 import { html, useEffect, useState } from "../view.js";
@@ -25,6 +25,8 @@ const SHOWN_AS_TEXT = 300_000;
 const LARGEST_TILE = 4_000_000; // larger images are fetched when they are opened
 const AT_ONCE = 60;
 const HERE = "artifacts/";
+const EXAMPLE = `labwright.log({"samples": labwright.Image("out.png")}, step=step)
+labwright.save("model.pt")`;
 
 const suffixOf = (path) => path.split(".").pop().toLowerCase();
 const isPicture = (path) => Object.hasOwn(PICTURES, suffixOf(path));
@@ -44,7 +46,7 @@ export function Artifacts({ run }) {
   if (!data.length)
     return html`<${Message} icon="image" title="No files">
       <p class="muted">A script saves an image or a file with:</p>
-      <pre class="teach">${`labwright.log({"samples": labwright.Image("out.png")}, step=step)\nlabwright.save("model.pt")`}</pre>
+      <pre class="teach">${EXAMPLE}</pre>
     </${Message}>`;
   const found = [...data].reverse();
   return html`<section aria-label="Artifacts">
@@ -55,7 +57,9 @@ export function Artifacts({ run }) {
     </ul>
     ${
       found.length > limit &&
-      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show ${Math.min(AT_ONCE, found.length - limit)} more</button>`
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
+        Show ${Math.min(AT_ONCE, found.length - limit)} more
+      </button>`
     }
     ${open && html`<${Viewer} run=${run} item=${open} onClose=${() => setOpen(null)} />`}
   </section>`;
@@ -104,8 +108,8 @@ function Picture({ run, item, alt = item.caption || item.key, otherwise }) {
     : html`<span class="artifact-picture" aria-busy="true"></span>`;
 }
 
-// The type comes from the file name. An SVG becomes a data: URL, which has no origin: it cannot reach our data even in its
-// own window.
+// The type comes from the file name. An SVG becomes a data: URL, which has no origin: it cannot reach our data even in
+// its own window.
 function usePicture(run, item) {
   const [source, setSource] = useState(""); // null if it failed to load
   useEffect(() => {
@@ -155,9 +159,16 @@ function Viewer({ run, item, onClose }) {
     </p>
     ${
       isPicture(item.path) &&
-      html`<${Picture} run=${run} item=${item} otherwise=${html`<p class="muted">This file cannot be shown as an image.</p>`} />`
+      html`<${Picture}
+        run=${run}
+        item=${item}
+        otherwise=${html`<p class="muted">This file cannot be shown as an image.</p>`}
+      />`
     }
-    ${typeof text === "string" && html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`}
+    ${
+      typeof text === "string" &&
+      html`<${Code} text=${text} language=${languageOf(item.path)} label=${fileName(item.path)} />`
+    }
     ${text === null && html`<p class="muted">This file cannot be shown as text.</p>`}
     <div class="dialog-verbs">
       <button disabled=${isSaving} onClick=${save}>

@@ -31,7 +31,8 @@ export class LogReader {
   // Run steps one after the other: each starts where the previous one ended.
   #step(work) {
     this.#busy = this.#busy.then(work).then(this.#changed, (error) => {
-      if (!isAborted(error) && error.status) throw error; // the banner shows that the server is unreachable; retried later
+      // The banner shows that the server is unreachable; retried later.
+      if (!isAborted(error) && error.status) throw error;
     });
     return this.#busy;
   }
@@ -111,7 +112,8 @@ function fromWholeCharacter(text, from) {
   return { text: text.slice(skipped), skipped };
 }
 
-// The loaded part of the output: a bounded number of lines and their position. It grows at one end and shrinks at the other.
+// The loaded part of the output: a bounded number of lines and their position. It grows at one end and shrinks at the
+// other.
 
 const MAX_LINES = 40_000;
 const MAX_TEXT = 4_000_000; // characters

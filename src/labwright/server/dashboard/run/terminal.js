@@ -50,7 +50,8 @@ export default function Terminal({ run }) {
     const encoder = new TextEncoder();
     screen.onData((keys) => socket.readyState === WebSocket.OPEN && socket.send(encoder.encode(keys)));
     screen.onResize(tellSize);
-    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey)); // lets the keyboard focus leave the terminal
+    // Lets the keyboard focus leave the terminal.
+    screen.attachCustomKeyEventHandler((event) => !(event.key === "Tab" && event.shiftKey));
     const watcher = new ResizeObserver(() => box.current?.clientWidth && fit.fit());
     watcher.observe(box.current);
     return () => {
@@ -70,8 +71,8 @@ export default function Terminal({ run }) {
   }, [connections]);
   return html`<section class="stack" aria-label="Terminal">
     <p class="muted">
-      ${run.tty ? "Keys are sent to the run." : "Input is sent to the run line by line."} Ctrl-C interrupts it; Shift-Tab
-      leaves the terminal. Closing this page does not stop the run. In a shell:${" "}
+      ${run.tty ? "Keys are sent to the run." : "Input is sent to the run line by line."} Ctrl-C interrupts it;
+      Shift-Tab leaves the terminal. Closing this page does not stop the run. In a shell:${" "}
       <code>labwright attach ${run.id}</code>
     </p>
     ${

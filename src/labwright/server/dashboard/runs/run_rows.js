@@ -50,7 +50,10 @@ function Sorter({ name, label, sort, isNumber }) {
       onClick=${() => setQuery({ sort: next === "-created_at" ? "" : next })}
     >
       <span>${label}</span>
-      ${direction !== "none" && html`<${Icon} name=${direction === "ascending" ? "arrow-up" : "arrow-down"} size="12" />`}
+      ${
+        direction !== "none" &&
+        html`<${Icon} name=${direction === "ascending" ? "arrow-up" : "arrow-down"} size="12" />`
+      }
     </button>
   </span>`;
 }
@@ -61,7 +64,12 @@ export function GroupRow({ group, index, columns, isClosed, selected }) {
   const ref = useRef(null);
   useFocus(ref, selected, "button");
   const all = group.ids.every((id) => ticked.value.has(id));
-  return html`<div ref=${ref} class="row row-group ${selected ? "row-selected" : ""}" role="row" aria-rowindex=${index + 2}>
+  return html`<div
+    ref=${ref}
+    class="row row-group ${selected ? "row-selected" : ""}"
+    role="row"
+    aria-rowindex=${index + 2}
+  >
     <span role="cell" class="cell-tick">
       <input
         type="checkbox"
@@ -102,7 +110,12 @@ function Spread({ runs, column }) {
   const spread = isMetric(column) ? spreadOf(runs, column) : null;
   if (!spread) return html`<span role="cell" class="cell-metric"></span>`;
   const { mean, std, n } = spread;
-  return html`<span role="cell" class="num cell-metric" data-key=${nameOf(column)} title="mean ${mean}, std ${std}, n = ${n}">
+  return html`<span
+    role="cell"
+    class="num cell-metric"
+    data-key=${nameOf(column)}
+    title="mean ${mean}, std ${std}, n = ${n}"
+  >
     ${number(mean)}
     ${n > 1 && html`<span class="muted small"> ±${number(Number(std.toPrecision(2)))}</span>`}
   </span>`;
@@ -169,8 +182,8 @@ export function RunRow({ id, under, index, columns, selected, onOpen, onTick }) 
   </div>`;
 }
 
-// Focus the selected row, unless a part of it has the focus. In a layout effect: focusing selects the row, and later two
-// rows could select each other forever.
+// Focus the selected row, unless a part of it has the focus. In a layout effect: focusing selects the row, and later
+// two rows could select each other forever.
 function useFocus(ref, selected, target) {
   useLayoutEffect(() => {
     if (selected && ref.current && !ref.current.contains(document.activeElement))

@@ -21,7 +21,8 @@ export function ModelSettings({ settings, refresh }) {
       data.configured
         ? html`<${Tiers} tiers=${data.tiers} />`
         : html`<p class="hint-line">
-          No language model is set. Fixed rules answer, and no data leaves this machine. Set one below, for example${" "}
+          No language model is set. Fixed rules answer, and no data leaves this machine. Set one below, for${" "}
+          example${" "}
           <code>anthropic:claude-sonnet-5-5</code> or <code>ollama:qwen3:8b</code>.
         </p>`
     }

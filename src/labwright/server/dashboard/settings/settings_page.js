@@ -134,7 +134,8 @@ function Storage() {
       html`<p>
         ${
           freed.freed_bytes
-            ? html`${bytes(freed.freed_bytes)} in ${freed.logs_removed} logs and ${freed.runs_deleted} archived runs.${" "}
+            ? html`${bytes(freed.freed_bytes)} in ${freed.logs_removed} logs and ${freed.runs_deleted} archived${" "}
+            runs.${" "}
             <button disabled=${busy} onClick=${collect}>Free space</button>`
             : "Nothing to free with the current retention settings."
         }

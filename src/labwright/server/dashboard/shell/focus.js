@@ -1,6 +1,6 @@
-// Keep the keyboard focus in place. When a focused button is removed or disabled, the browser would move the focus to the top
-// of the page. Move it to the surrounding element instead, not to the next button: a second Enter must not do something
-// else.
+// Keep the keyboard focus in place. When a focused button is removed or disabled, the browser would move the focus to
+// the top of the page. Move it to the surrounding element instead, not to the next button: a second Enter must not do
+// something else.
 
 const CONTAINERS = "[role=group], [aria-label], article, section, form, dialog, main";
 let focused = null; // the focused button, the elements around it (innermost first), and its substitute

@@ -69,8 +69,8 @@ export default function SkillsPage() {
       data &&
       !draft &&
       html`<p class="muted page-note">
-        A skill is a text for models, filled with the current project state. An edited built-in skill becomes the project's
-        version; delete it to get the built-in skill back.
+        A skill is a text for models, filled with the current project state. An edited built-in skill becomes the
+        project's version; delete it to get the built-in skill back.
       </p>
       <ul class="lines" ref=${box}>
         ${data.map(

@@ -19,7 +19,10 @@ export function SweepPictures({ sweep, results }) {
     <${BestSoFar} results=${results} metric=${sweep.metric} />
     <${Importance} importance=${results.importance} />
     ${names.length > 0 && html`<${Parallel} done=${done} names=${names} metric=${sweep.metric} />`}
-    ${tried.length > 1 && html`<${HeatMap} all=${results.configurations} done=${done} names=${tried} metric=${sweep.metric} />`}
+    ${
+      tried.length > 1 &&
+      html`<${HeatMap} all=${results.configurations} done=${done} names=${tried} metric=${sweep.metric} />`
+    }
   </div>`;
 }
 

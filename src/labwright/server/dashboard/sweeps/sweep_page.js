@@ -211,7 +211,8 @@ function NoBest({ sweep, runs }) {
       ${key}
       ${`": value}, step=step)`}
     </code>
-    . If the script prints <code>${key}=0.5</code>, set <code>key_value = true</code> under <code>[metrics]</code> in${" "}
+    . If the script prints <code>${key}=0.5</code>, set <code>key_value = true</code> under${" "}
+    <code>[metrics]</code> in${" "}
     <code>labwright.toml</code> and restart the server.
   </p>`;
 }
@@ -223,7 +224,11 @@ function Runs({ sweep, runs }) {
       <a href="#/runs?sweep=${encodeURIComponent(sweep.id)}">Open in the runs table</a>
       ${runs.length === RUNS && html`<span class="muted"> (newest ${RUNS} shown)</span>`}
     </p>
-    ${runs.length ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />` : html`<p class="muted">No runs yet.</p>`}
+    ${
+      runs.length
+        ? html`<${RunLines} runs=${runs} metric=${sweep.metric?.key} reasons />`
+        : html`<p class="muted">No runs yet.</p>`
+    }
   </section>`;
 }
 
@@ -347,7 +352,9 @@ function Configurations({ sweep, results }) {
     </div>
     ${
       configurations.length > limit &&
-      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>Show more (${configurations.length - limit} left)</button>`
+      html`<button onClick=${() => setLimit(limit + AT_ONCE)}>
+        Show more (${configurations.length - limit} left)
+      </button>`
     }
     ${
       results.total > configurations.length &&

@@ -4,8 +4,8 @@ import { html, signal, useEffect, useLayoutEffect, useMemo, useRef, useState } f
 import { onSignOut } from "../data/session.js";
 import { openDialogs, Toasts } from "./toast.js";
 
-// Open in a layout effect, so that an Escape typed at once closes it. Close before removal, so that the element behind it
-// can get the focus.
+// Open in a layout effect, so that an Escape typed at once closes it. Close before removal, so that the element behind
+// it can get the focus.
 export function useModal(ref) {
   useLayoutEffect(() => {
     const panel = ref.current;

@@ -1,5 +1,5 @@
-// Unsaved text: kept across pages and reloads of this tab; the browser warns before the tab closes. Not shared with other
-// tabs, where it could be sent twice. Deleted on sign-out, but not when a token expires.
+// Unsaved text: kept across pages and reloads of this tab; the browser warns before the tab closes. Not shared with
+// other tabs, where it could be sent twice. Deleted on sign-out, but not when a token expires.
 
 import { effect, useState } from "../view.js";
 import { signOuts } from "../data/session.js";
@@ -61,8 +61,8 @@ export function useDraft(name, none = null, first = none, undone = () => {}) {
 
 const UNFILLED = Object.freeze({});
 
-// The changed fields of a form. Never use it for secrets: it is stored in the browser. A field with its `before` value is
-// not part of the draft.
+// The changed fields of a form. Never use it for secrets: it is stored in the browser. A field with its `before` value
+// is not part of the draft.
 export function useFormDraft(name, undone) {
   const [fields, keep, drop] = useDraft(name, UNFILLED, UNFILLED, undone);
   const set = (field, value, before = "") => {

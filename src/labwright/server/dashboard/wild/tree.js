@@ -110,7 +110,11 @@ function Iteration({ one, metric, isBest, open }) {
     ${
       one.run_ids.length > 0 &&
       html`<p class="small">
-        ${one.run_ids.length === 1 ? html`<a href=${runAddress(one.run_ids[0])}>Open run</a>` : html`<a href=${compareAddress(one.run_ids)}>Compare ${one.run_ids.length} runs</a>`}
+        ${
+          one.run_ids.length === 1
+            ? html`<a href=${runAddress(one.run_ids[0])}>Open run</a>`
+            : html`<a href=${compareAddress(one.run_ids)}>Compare ${one.run_ids.length} runs</a>`
+        }
       </p>`
     }
     <${OpenRuns} runs=${open ?? []} />

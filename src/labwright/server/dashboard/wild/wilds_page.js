@@ -61,8 +61,8 @@ export default function WildsPage() {
       !data.length &&
       html`<${Message} icon="compass" title="No loops yet">
         <p class="muted">
-          A loop measures a baseline, then tries ideas and keeps those that are better by more than noise, until it meets
-          the goal, uses up the budget or finds no improvement.
+          A loop measures a baseline, then tries ideas and keeps those that are better by more than noise, until it
+          meets the goal, uses up the budget or finds no improvement.
         </p>
         <pre class="teach">labwright wild "reach val_acc 0.9 by tuning lr" --max-runs 40</pre>
       </${Message}>`

@@ -90,7 +90,14 @@ function runOf({ command, name = "", gpus, tags = "" }) {
 }
 
 const NewSweep = () =>
-  html`<${Form} name="sweep" title="New sweep" verb="Start sweep" path="sweeps" bodyOf=${sweepOf} address=${sweepAddress}>
+  html`<${Form}
+    name="sweep"
+    title="New sweep"
+    verb="Start sweep"
+    path="sweeps"
+    bodyOf=${sweepOf}
+    address=${sweepAddress}
+  >
     ${(fields, onInput) =>
       html`<label class="field">
         Name

@@ -90,8 +90,8 @@ export const configText = (run, last = new Set()) =>
     .map(([name, value]) => `${name}=${typeof value === "string" ? value : JSON.stringify(value)}`)
     .join(" ");
 
-// Return mean, standard deviation and n of the finite last values, without rehearsals. The mean is clamped to the range,
-// so that rounding does not make equal values deviate.
+// Return mean, standard deviation and n of the finite last values, without rehearsals. The mean is clamped to the
+// range, so that rounding does not make equal values deviate.
 export function spreadOf(runs, column) {
   const values = runs
     .filter(({ tags }) => !tags.includes(REHEARSAL))

@@ -65,7 +65,8 @@ async function fetchRequested() {
       ids.forEach((id) => (answerOf(id).value = runs.find((run) => run.id === id) ?? null));
     });
   } catch (error) {
-    if (error.status && error.status !== 401) throw error; // otherwise the banner or the sign-in page shows it; retried later
+    // Otherwise the banner or the sign-in page shows it; retried later.
+    if (error.status && error.status !== 401) throw error;
   }
 }
 
@@ -102,7 +103,11 @@ function RunLine({ id, metric, reasons }) {
       </span>`
     }
     <span class="num muted run-line-time">
-      ${run.started_at && !isTerminal(run) ? html`<${Duration} run=${run} />` : html`<${Ago} time=${run.ended_at ?? run.created_at} />`}
+      ${
+        run.started_at && !isTerminal(run)
+          ? html`<${Duration} run=${run} />`
+          : html`<${Ago} time=${run.ended_at ?? run.created_at} />`
+      }
     </span>
   </li>`;
 }

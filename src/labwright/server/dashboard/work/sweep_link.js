@@ -1,4 +1,5 @@
-// A link to a sweep by name, if only the id is known; and a sweep as a line. Uses the list: a deleted sweep is not an error.
+// A link to a sweep by name, if only the id is known; and a sweep as a line. Uses the list: a deleted sweep is not an
+// error.
 
 import { number } from "../format.js";
 import { html } from "../view.js";
