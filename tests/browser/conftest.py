@@ -1,4 +1,4 @@
-"""A real browser before a real server. Whatever a page should never do fails the test that made it do so."""
+"""A real browser and a real server. Console errors, dialogs and foreign requests fail the test."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) 
 
 @pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Gone before other tests: while it is there, an event loop runs in this thread, and they could run none."""
+    """Close before other tests: Playwright runs an event loop in this thread, and they may need their own."""
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         yield browser
@@ -46,7 +46,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Visitor:
-    """One person's browser window at one server, and a record of what went wrong in it."""
+    """One browser window at one server, with a record of its errors."""
 
     def __init__(self, context: BrowserContext, server: LiveServer) -> None:
         self.server = server
@@ -96,7 +96,7 @@ class Visitor:
 
 @pytest.fixture
 def make_visitor(browser: Browser, make_server: object, lab: object) -> Iterator[Callable[..., Visitor]]:
-    """The servers are asked for so that pages close before they end."""
+    """Depends on the servers, so that pages close before the servers stop."""
     made: list[tuple[Visitor, BrowserContext]] = []
 
     def make(server: LiveServer, **options: Any) -> Visitor:
@@ -113,7 +113,7 @@ def make_visitor(browser: Browser, make_server: object, lab: object) -> Iterator
 
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for all tests that bear the runs of others beside their own."""
+    """One server for all tests that tolerate runs of other tests."""
     project = tmp_path_factory.mktemp("browser") / "project"
     project.mkdir()
     server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8").start()

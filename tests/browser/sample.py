@@ -1,4 +1,4 @@
-"""What a lab looks like after a day: a sweep with curves, runs in every state, an alert, files, plans."""
+"""A sample project: a sweep with curves, runs in every state, an alert, files, plans."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ LONGER_THAN_ALL_TESTS = "sleep 7200"  # the lab ends it with itself
 
 @dataclass
 class Sample:
-    """Ids of what was made."""
+    """Ids of the created objects."""
 
     sweep: str
     seeds: list[str]  # runs of the sweep
@@ -94,7 +94,7 @@ def make_sample(lab: LiveServer) -> Sample:
 
 
 def _conversation(lab: LiveServer, run_id: str) -> str:
-    """By rules: a mention, a tool, evidence, a note, and something to approve."""
+    """Create a conversation with a mention, a tool call, evidence, a note and an approval."""
     session: str = lab.post("/sessions", {})["id"]
     for words in (f"metrics of @{run_id}", "why did last fail?", "remember lr above 0.1 diverges", f"stop {run_id}"):
         lab.say(session, words)
@@ -138,7 +138,7 @@ def log_curves(lab: LiveServer, run_id: str, rate: float, steps: int = 400) -> N
 
 
 def picture(size: int = 48) -> bytes:
-    """A PNG, made here so that no file of pixels is kept."""
+    """Return a PNG image."""
 
     def chunk(kind: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -1,4 +1,4 @@
-"""Nobody is kept out: axe-core finds nothing serious on any page, in light and dark, and the keyboard is enough."""
+"""Accessibility: axe-core finds nothing serious on any page, in light and dark, and the keyboard is enough."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def addresses(sample: Sample) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_page_has_a_serious_fault(
+def test_pages_have_no_serious_accessibility_violation(
     lab: LiveServer, sample: Sample, make_visitor: Callable[..., Visitor], scheme: str
 ) -> None:
     visitor = make_visitor(lab, color_scheme=scheme)
@@ -59,7 +59,7 @@ def test_no_page_has_a_serious_fault(
 
 
 def serious_faults(page: Page) -> list[Any]:
-    """axe is put into the page by the debugger, past the policy that keeps scripts out."""
+    """Run axe-core. The debugger injects it, because the content security policy forbids other scripts."""
     if not page.evaluate("typeof axe !== 'undefined'"):
         page.evaluate(AXE.read_text() + "; undefined")
     found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
@@ -70,7 +70,9 @@ def serious_faults(page: Page) -> list[Any]:
     ]
 
 
-def test_the_sign_in_and_a_dialog_have_no_serious_fault(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+def test_sign_in_and_dialogs_have_no_serious_accessibility_violation(
+    visitor: Visitor, lab: LiveServer, sample: Sample
+) -> None:
     visitor.page.goto(lab.url)
     expect(visitor.page.get_by_label("Token")).to_be_visible()
     assert serious_faults(visitor.page) == []
@@ -83,7 +85,7 @@ def test_the_sign_in_and_a_dialog_have_no_serious_fault(visitor: Visitor, lab: L
     assert serious_faults(page) == []
 
 
-def test_every_page_is_reached_and_used_with_the_keyboard_alone(visitor: Visitor, sample: Sample) -> None:
+def test_every_page_works_with_the_keyboard_alone(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/")
     expect(page.get_by_role("heading", name="Home")).to_be_visible()
     places = {"r": "Runs", "s": "Sweeps", "p": "Plans", "m": "Compare", "c": "Cluster", "a": "Alerts"}
@@ -129,7 +131,7 @@ def test_every_page_is_reached_and_used_with_the_keyboard_alone(visitor: Visitor
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
 
 
-def test_the_focus_goes_back_after_a_question(visitor: Visitor, sample: Sample) -> None:
+def test_focus_returns_after_a_confirmation(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.running}")
     stop = page.get_by_role("button", name="Stop run")
     for way_back in (["Escape"], ["Shift+Tab", "Enter"]):

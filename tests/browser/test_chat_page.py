@@ -1,4 +1,4 @@
-"""Conversations in the browser, with rules and with a model at the wire of a provider."""
+"""Conversations in the browser, with fixed rules and with a simulated model provider."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def said(page: Page, text: str) -> None:
     field.press("Enter")
 
 
-def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, sample: Sample) -> None:
+def test_evidence_in_a_response_links_to_the_metric(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/chat")
     said(page, f"metrics of @{sample.failed}")
     answer = page.locator(".answer").last
@@ -49,7 +49,7 @@ def test_rules_answer_with_evidence_that_leads_to_the_metric(visitor: Visitor, s
     expect(page.locator(".chart-big")).to_be_in_viewport()
 
 
-def test_enter_after_a_whole_id_sends_though_completions_are_shown(visitor: Visitor, sample: Sample) -> None:
+def test_enter_after_a_complete_id_sends_the_message(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/chat")
     field = page.get_by_role("textbox", name="Message")
     field.fill(f"metrics of @{sample.failed}")
@@ -58,7 +58,7 @@ def test_enter_after_a_whole_id_sends_though_completions_are_shown(visitor: Visi
     expect(page.locator(".answer").last).to_contain_text("train/loss")
 
 
-def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Visitor, sample: Sample) -> None:
+def test_mentions_are_completed_with_the_keyboard(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     page.get_by_label("Ask about train/loss").click()
     field = page.get_by_role("textbox", name="Message")
@@ -77,9 +77,7 @@ def test_a_mention_is_completed_by_keyboard_and_a_run_brought_along(visitor: Vis
     expect(page.get_by_role("option")).to_have_count(0)
 
 
-def test_a_question_about_a_run_outlives_a_reload_and_goes_over_no_other_words(
-    visitor: Visitor, sample: Sample
-) -> None:
+def test_a_draft_about_a_run_survives_a_reload_and_replaces_no_other_draft(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/chat")
     field = page.get_by_role("textbox", name="Message")
     field.fill("written before")
@@ -94,7 +92,7 @@ def test_a_question_about_a_run_outlives_a_reload_and_goes_over_no_other_words(
     expect(field).to_have_value("written before")
 
 
-def test_what_is_typed_while_words_are_on_their_way_stays(visitor: Visitor) -> None:
+def test_text_typed_while_a_message_is_sent_is_kept(visitor: Visitor) -> None:
     page = visitor.sign_in("#/chat")
     page.get_by_role("button", name="gpus").click()
     expect(page.locator(".answer")).to_be_visible()
@@ -114,7 +112,7 @@ def test_what_is_typed_while_words_are_on_their_way_stays(visitor: Visitor) -> N
     expect(page.locator(".said-text")).to_have_text(["gpus", "alerts", "and what is running?"])
 
 
-def test_what_is_typed_while_a_conversation_begins_goes_along(visitor: Visitor) -> None:
+def test_text_typed_while_a_conversation_is_created_is_kept(visitor: Visitor) -> None:
     page = visitor.sign_in("#/chat")
     held: list[Route] = []
     page.route("**/chat", lambda route: held.append(route))
@@ -129,7 +127,7 @@ def test_what_is_typed_while_a_conversation_begins_goes_along(visitor: Visitor) 
     assert len(held) == 1
 
 
-def test_an_approval_is_answered_where_it_is_asked_for(visitor: Visitor, lab: LiveServer) -> None:
+def test_an_approval_is_answered_in_the_conversation(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true", "name": "not-yours"})
     page = visitor.sign_in("#/chat")
     said(page, "stop not-yours")
@@ -165,7 +163,7 @@ def test_a_conversation_is_renamed_switched_to_planning_and_deleted(visitor: Vis
     expect(page.get_by_role("link", name="the machine")).to_have_count(0)
 
 
-def test_a_conversation_that_is_deleted_elsewhere_says_so(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_conversation_deleted_elsewhere_shows_a_message(visitor: Visitor, lab: LiveServer) -> None:
     session = lab.post("/sessions", {})["id"]
     lab.say(session, "gpus")
     page = visitor.sign_in(f"#/chat/{session}")
@@ -178,7 +176,7 @@ def test_a_conversation_that_is_deleted_elsewhere_says_so(visitor: Visitor, lab:
     expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
 
 
-def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer, tmp_path: Path) -> None:
+def test_a_waiting_conversation_continues_by_itself(visitor: Visitor, lab: LiveServer, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     run = lab.submit(f"until [ -e {gate} ]; do sleep 0.05; done", name="slow-one")
     page = visitor.sign_in("#/chat")
@@ -189,7 +187,7 @@ def test_waiting_is_told_and_goes_on_by_itself(visitor: Visitor, lab: LiveServer
     expect(page.locator(".answer").last).to_contain_text(f"{run['id']} finished")
 
 
-def test_a_viewer_reads_along_and_cannot_speak(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+def test_a_viewer_can_read_but_not_write(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     page = visitor.page
     page.goto(f"{lab.url}/#token={mint(lab.token, Scope.VIEWER, 'guest', 600.0)}")
     page.get_by_role("navigation").wait_for()
@@ -246,7 +244,7 @@ def talker(provider: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> I
     server.stop()
 
 
-def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
+def test_a_response_streams_with_thoughts_and_unsupported_claims(
     talker: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:
     visitor = make_visitor(talker)
@@ -270,7 +268,7 @@ def test_an_answer_streams_with_what_is_thought_and_what_is_not_supported(
     assert page.locator(".answer").last.locator("img, script, a:not([href='https://a.b/0.5'])").count() == 0
 
 
-def test_claims_in_code_are_marked_too_and_every_one_is_told_with_its_reason(
+def test_unsupported_claims_in_code_are_marked_with_their_reasons(
     talker: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:
     page = make_visitor(talker).sign_in("#/chat")
@@ -292,7 +290,7 @@ def test_claims_in_code_are_marked_too_and_every_one_is_told_with_its_reason(
     assert serious_faults(page) == []
 
 
-def test_what_it_cost_so_far_is_told_while_it_works(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_the_cost_is_updated_during_a_turn(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     page = make_visitor(talker).sign_in("#/chat")
     said(page, "Tell me a story")
     expect(page.locator(".answer")).to_have_text("Once upon")
@@ -305,7 +303,7 @@ def test_what_it_cost_so_far_is_told_while_it_works(talker: LiveServer, make_vis
     page.get_by_role("button", name="Stop", exact=True).click()
 
 
-def test_a_killed_server_and_a_stop_leave_no_doubles(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_a_killed_server_repeats_no_text(talker: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     visitor = make_visitor(talker)
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in("#/chat")

@@ -1,4 +1,4 @@
-"""Several runs beside each other."""
+"""The compare page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.test_run_page import log_points
 from tests.support.live_server import LiveServer
 
 
-def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sample: Sample) -> None:
+def test_runs_are_compared_as_curves_bands_table_and_scatter(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/compare?runs={','.join(sample.seeds)}")
     expect(page.get_by_role("heading", name="Compare 8 runs")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(3)
@@ -50,7 +50,7 @@ def test_curves_bands_table_and_scatter_of_the_same_runs(visitor: Visitor, sampl
     expect(page.get_by_role("heading", name="Compare 7 runs")).to_be_visible()
 
 
-def test_a_scatter_begins_with_a_parameter_that_differs(visitor: Visitor, lab: LiveServer) -> None:
+def test_the_scatter_plot_starts_with_a_varying_parameter(visitor: Visitor, lab: LiveServer) -> None:
     runs = [lab.submit("true", name=f"lr {lr}", params={"batch": 128, "lr": lr})["id"] for lr in (0.1, 0.2)]
     for run in runs:
         lab.wait_for_end(run)
@@ -73,14 +73,14 @@ def test_two_commands_with_the_same_parameters_are_two_curves(visitor: Visitor, 
     assert len(set(colours)) == 2
 
 
-def test_an_empty_comparison_says_how_to_fill_it(visitor: Visitor, sample: Sample) -> None:
+def test_an_empty_comparison_explains_how_to_choose_runs(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/compare")
     expect(page.get_by_role("heading", name="Choose runs to compare")).to_be_visible()
     page.get_by_role("button", name="Compare the last 5 finished runs").click()
     expect(page.get_by_role("heading", name="Compare 5 runs")).to_be_visible()
 
 
-def test_a_chart_says_what_it_cannot_draw_also_where_nothing_is_left(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_chart_reports_values_that_it_cannot_draw(visitor: Visitor, lab: LiveServer) -> None:
     runs = [lab.wait_for_end(lab.submit("true", name=f"edge-{index}")["id"])["id"] for index in range(2)]
     for run in runs:
         log_points(lab, run, "huge", [1e308, -1e308])
@@ -90,7 +90,7 @@ def test_a_chart_says_what_it_cannot_draw_also_where_nothing_is_left(visitor: Vi
     expect(page.get_by_role("figure", name="Chart of mixed").get_by_text("2 NaN or infinite")).to_be_visible()
 
 
-def test_a_run_has_no_value_of_a_parameter_that_it_was_not_given(visitor: Visitor, lab: LiveServer) -> None:
+def test_parameters_named_like_object_properties_have_no_false_values(visitor: Visitor, lab: LiveServer) -> None:
     plain = lab.submit("true", name="plain")["id"]
     odd = lab.submit("true", name="odd", params={"__proto__": "mine", "constructor": "too"})["id"]
     page = visitor.sign_in(f"#/compare?runs={odd},{plain}&tab=table")
@@ -99,7 +99,7 @@ def test_a_run_has_no_value_of_a_parameter_that_it_was_not_given(visitor: Visito
         expect(row.get_by_role("cell")).to_have_text([value, ""])
 
 
-def test_a_comparison_of_runs_that_are_gone_says_so(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_comparison_of_deleted_runs_shows_a_message(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])["id"]
     assert lab.call("DELETE", f"/runs/{run}").status == 204
     visitor.allow(FAILED_REQUEST)

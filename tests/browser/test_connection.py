@@ -1,4 +1,4 @@
-"""A server that goes away under an open page, and comes back."""
+"""Outages: the server stops and comes back while a page is open."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def free_port() -> str:
     raise AssertionError("no port is free")
 
 
-def test_the_page_outlives_its_server(
+def test_the_page_recovers_from_a_server_restart(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server(LABWRIGHT_PORT=free_port()).start()  # the same port again, as with `labwright up`
@@ -59,7 +59,7 @@ def test_the_page_outlives_its_server(
     assert page.evaluate("window.here"), "the page was loaded anew"
 
 
-def test_what_is_asked_for_while_the_server_is_gone_comes_when_it_is_back(
+def test_requests_during_an_outage_are_retried_on_reconnect(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server(LABWRIGHT_PORT=free_port()).start()
@@ -94,7 +94,7 @@ def test_what_is_asked_for_while_the_server_is_gone_comes_when_it_is_back(
     server.post(f"/runs/{going['id']}/stop")
 
 
-def test_a_comparison_opened_while_the_server_is_gone_says_so_and_comes_when_it_is_back(
+def test_a_comparison_opened_during_an_outage_loads_on_reconnect(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server(LABWRIGHT_PORT=free_port()).start()
@@ -113,7 +113,7 @@ def test_a_comparison_opened_while_the_server_is_gone_says_so_and_comes_when_it_
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible(timeout=60_000)
 
 
-def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
+def test_a_filter_changed_during_an_outage_applies_on_reconnect(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server(LABWRIGHT_PORT=free_port()).start()
@@ -131,10 +131,10 @@ def test_another_filter_chosen_while_the_server_is_gone_holds_when_it_is_back(
     expect(page.get_by_role("link", name="one", exact=True)).to_be_visible()
 
 
-def test_a_server_that_is_only_silent_is_told_of_too(
+def test_a_silent_connection_is_reported(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
-    """As behind a tunnel that hangs: the connection stands, and nothing comes through it."""
+    """Like a hanging tunnel: the connection is open, but no data arrives."""
     server = make_server().start()
     visitor = make_visitor(server)
     visitor.allow(FAILED_REQUEST)

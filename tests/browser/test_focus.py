@@ -1,4 +1,4 @@
-"""By keyboard alone: a verb whose button goes away leaves the focus where it was, not at the top of the page."""
+"""Keyboard focus: it stays in place when its button is removed or disabled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def press(button: Locator) -> None:
     button.press("Enter")
 
 
-def test_after_a_verb_the_focus_is_on_what_was_around_its_button(visitor: Visitor, lab: LiveServer) -> None:
+def test_focus_stays_near_a_removed_button(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 600", name="to be stopped")
     page = visitor.sign_in(f"#/runs/{run['id']}")
     verbs = page.get_by_role("group", name="Run actions")
@@ -33,7 +33,7 @@ def test_after_a_verb_the_focus_is_on_what_was_around_its_button(visitor: Visito
     expect(verbs).to_be_focused()
 
 
-def test_after_the_answer_to_an_alert_the_focus_is_on_the_list(visitor: Visitor, lab: LiveServer) -> None:
+def test_focus_moves_to_the_list_after_an_alert_is_answered(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("true", name="told of")
     lab.post(f"/runs/{run['id']}/alerts", {"message": "Is this one right?", "choices": ["ignore"]})
     page = visitor.sign_in("#/alerts")
@@ -43,7 +43,7 @@ def test_after_the_answer_to_an_alert_the_focus_is_on_the_list(visitor: Visitor,
     expect(page.get_by_role("region", name="Open")).to_be_focused()
 
 
-def test_a_field_that_was_left_with_escape_stays_left(visitor: Visitor, lab: LiveServer) -> None:
+def test_escape_leaves_a_field_for_good(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
     field = page.locator(".filter input")
     field.focus()
@@ -53,7 +53,7 @@ def test_a_field_that_was_left_with_escape_stays_left(visitor: Visitor, lab: Liv
     expect(page.locator("body")).to_be_focused()
 
 
-def test_a_button_that_stays_locked_leaves_the_focus_beside_it(visitor: Visitor, lab: LiveServer) -> None:
+def test_focus_leaves_a_button_that_stays_disabled(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/settings")
     form = page.get_by_role("form", name="Model settings")
     form.get_by_label("model_retries").fill("3")
@@ -62,7 +62,7 @@ def test_a_button_that_stays_locked_leaves_the_focus_beside_it(visitor: Visitor,
     expect(form).to_be_focused()
 
 
-def test_a_dialog_opened_from_a_menu_gives_the_focus_back_to_it(visitor: Visitor, sample: Sample) -> None:
+def test_a_dialog_returns_the_focus_to_its_menu(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     more = page.get_by_role("main").get_by_role("button", name="More", exact=True)
     more.press("Enter")

@@ -1,4 +1,4 @@
-"""Home: what runs, waits, is broken and asks, at one look; and the ways from there to everywhere."""
+"""The home page, alerts, the window title and the palette."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.sample import Sample
 from tests.support.live_server import LiveServer
 
 
-def test_home_tells_what_runs_what_broke_and_what_asks(visitor: Visitor, sample: Sample) -> None:
+def test_home_shows_running_failed_and_open_items(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/")
     expect(page.get_by_label("Running", exact=True).get_by_role("link", name="resnet18 warm-up")).to_be_visible()
     expect(page.get_by_label("Recent failures").get_by_role("link", name="resnet18 breaks")).to_be_visible()
@@ -24,7 +24,7 @@ def test_home_tells_what_runs_what_broke_and_what_asks(visitor: Visitor, sample:
     expect(page.get_by_role("heading", name="resnet18 warm-up")).to_be_visible()
 
 
-def test_no_count_is_shown_before_it_is_known(visitor: Visitor, sample: Sample) -> None:
+def test_counts_are_hidden_until_they_are_known(visitor: Visitor, sample: Sample) -> None:
     page = visitor.page
     held: list[Route] = []
     page.route("**/cluster", lambda route: held.append(route))
@@ -37,7 +37,7 @@ def test_no_count_is_shown_before_it_is_known(visitor: Visitor, sample: Sample) 
     expect(page.locator(".tally")).to_contain_text("running")
 
 
-def test_what_slurm_has_not_begun_yet_waits(
+def test_pending_slurm_jobs_count_as_waiting(
     slurm: SimulatedSlurm, make_slurm_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_slurm_server(slurm).start()
@@ -63,7 +63,7 @@ def test_an_alert_is_answered_and_leads_to_a_rerun(visitor: Visitor, lab: LiveSe
     expect(origin).to_have_attribute("href", f"#/runs/{run['id']}")
 
 
-def test_the_tab_tells_of_a_failure_that_nobody_saw(visitor: Visitor, lab: LiveServer) -> None:
+def test_the_tab_title_shows_unseen_failures(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
     page.evaluate("Object.defineProperty(document, 'hidden', { configurable: true, get: () => true })")

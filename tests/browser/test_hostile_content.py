@@ -1,4 +1,4 @@
-"""Whatever a run is called, logs or prints is text. Nothing of it is ever executed, and nothing leaves the origin."""
+"""Hostile names, logs and output are shown as text. Nothing is executed, and no request leaves the origin."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def hostile_run(lab: LiveServer) -> dict[str, Any]:
     return lab.wait_for_end(run["id"])
 
 
-def test_no_character_turns_the_words_after_it_round(visitor: Visitor, lab: LiveServer) -> None:
-    """A name that would read as another: its last letters backwards, so that a program seems to be a picture."""
+def test_text_direction_characters_are_neutralized(visitor: Visitor, lab: LiveServer) -> None:
+    """A name with a direction character reads as another name: a program looks like an image."""
     turned = "photo\u202egnp.exe"
     run = lab.submit(f"printf '{turned}'", name=turned, params={"file": f"\u2066{turned}"})
     lab.wait_for_end(run["id"])
@@ -65,7 +65,7 @@ def test_no_character_turns_the_words_after_it_round(visitor: Visitor, lab: Live
     expect(page.get_by_label("Name", exact=True)).to_have_value(turned)  # what is typed stays as it is
 
 
-def test_nor_in_the_terminal_or_in_a_picture_of_a_chart(visitor: Visitor, lab: LiveServer) -> None:
+def test_text_direction_characters_are_neutralized_in_terminal_and_images(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("printf 'photo\u202egnp.exe'; sleep 300", name="photo\u202egnp.exe")
     lab.wait_for_status(run["id"], "running")
     points = [{"key": "loss", "step": step, "value": 1} for step in range(2)]
@@ -104,14 +104,14 @@ def test_hostile_text_is_shown_as_text(visitor: Visitor, hostile_run: dict[str, 
 @pytest.mark.parametrize(
     "hash_", [f"#/runs/{SCRIPT}", f"#/{IMAGE}", f"#/runs?q={SCRIPT}", "#/runs/../../x", "#/%ff", "#//"]
 )
-def test_an_address_is_text_too(visitor: Visitor, hash_: str) -> None:
+def test_hostile_addresses_are_shown_as_text(visitor: Visitor, hash_: str) -> None:
     visitor.allow("404")
     page = visitor.sign_in(hash_)
     expect(page.get_by_role("navigation")).to_be_visible()
     expect(page.locator("main")).not_to_be_empty()
 
 
-def test_the_policy_forbids_what_the_page_does_not_need(visitor: Visitor, lab: LiveServer) -> None:
+def test_the_content_security_policy_is_strict(visitor: Visitor, lab: LiveServer) -> None:
     headers = lab.call("GET", "/", token=None).headers
     policy = headers["content-security-policy"]
     assert "default-src 'self'" in policy

@@ -1,4 +1,4 @@
-"""Pictures of every page, light, dark and on a phone, kept under build/; and what must hold at 390 px."""
+"""Screenshots of every page (light, dark, phone) in build/, and layout checks at 390 px."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ svg => [...svg.querySelectorAll("g")].flatMap((axis) => {
 
 
 @pytest.mark.parametrize("look", LOOKS)
-def test_every_page_has_its_picture_and_fits(
+def test_every_page_fits_its_window(
     sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor], look: str
 ) -> None:
     visitor = make_visitor(lab, **LOOKS[look])
@@ -45,7 +45,7 @@ def test_every_page_has_its_picture_and_fits(
         visitor.picture(f"{name.replace(' ', '-') or 'home'}-{look}")
 
 
-def test_the_first_error_comes_into_view(sample: Sample, visitor: Visitor, lab: LiveServer) -> None:
+def test_first_error_scrolls_into_view(sample: Sample, visitor: Visitor, lab: LiveServer) -> None:
     broken = lab.submit("for n in $(seq 200); do echo line $n; done; python3 -c 'raise RuntimeError(1)'", name="errs")
     lab.wait_for_end(broken["id"])
     page = visitor.sign_in(f"#/runs/{broken['id']}")
@@ -53,9 +53,7 @@ def test_the_first_error_comes_into_view(sample: Sample, visitor: Visitor, lab: 
     expect(page.locator(".line-marked")).to_be_in_viewport()
 
 
-def test_the_phone_has_every_place_behind_more(
-    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_the_phone_menu_lists_every_page(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     visitor = make_visitor(lab, **LOOKS["phone"])
     page = visitor.sign_in("#/")
     page.get_by_role("button", name="More").click()
@@ -71,7 +69,7 @@ def test_the_phone_has_every_place_behind_more(
     expect(page.get_by_role("link", name="Settings")).to_have_count(0)
 
 
-def test_runs_are_ticked_by_a_finger(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_runs_are_selected_by_touch(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     page = make_visitor(lab, **LOOKS["phone"]).sign_in(f"#/runs?sweep={sample.sweep}")
     ticks = page.locator(".row:not(.row-head)").get_by_role("checkbox")
     for tick in (ticks.nth(0), ticks.nth(1)):
@@ -80,9 +78,7 @@ def test_runs_are_ticked_by_a_finger(sample: Sample, lab: LiveServer, make_visit
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
 
 
-def test_charts_are_zoomed_and_scrolled_past_by_a_finger(
-    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_charts_zoom_and_scroll_by_touch(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     page = make_visitor(lab, **LOOKS["phone"]).sign_in(f"#/runs/{sample.failed}")
     reset = page.get_by_role("button", name="Reset zoom")
     chart = page.locator(".chart .u-over").first
@@ -98,7 +94,7 @@ def test_charts_are_zoomed_and_scrolled_past_by_a_finger(
 
 
 def swipe(page: Page, target: Locator, to: tuple[int, int]) -> None:
-    """Playwright has taps alone."""
+    """Simulate a swipe: Playwright only has taps."""
     target.scroll_into_view_if_needed()
     box = target.bounding_box()
     assert box
@@ -113,9 +109,7 @@ def swipe(page: Page, target: Locator, to: tuple[int, int]) -> None:
     session.detach()
 
 
-def test_nothing_is_cut_off_or_pushed_into_a_second_line(
-    sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_nothing_is_cut_off_or_wrapped(sample: Sample, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     visitor = make_visitor(lab, viewport={"width": 1440, "height": 900})
     page = visitor.sign_in("#/runs")
     tops = [
@@ -133,7 +127,7 @@ def test_nothing_is_cut_off_or_pushed_into_a_second_line(
     assert min(figure.evaluate(GAPS)) >= 12, "two figures stand on one another"
 
 
-def test_a_long_tag_and_a_long_choice_stay_on_a_phone(
+def test_long_tags_and_choices_fit_a_phone(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server().start()
@@ -175,7 +169,7 @@ BEYOND = """(parts) => parts
 
 
 def is_inside(visitor: Visitor, name: str) -> None:
-    """Nothing makes the page wider or longer than its window, and every button can be hit by a finger or a mouse."""
+    """The page is not larger than its window, and every button is large enough."""
     wide = visitor.page.evaluate("document.scrollingElement.scrollWidth - innerWidth")
     main = visitor.page.evaluate("(box => box.scrollWidth - box.clientWidth)(document.querySelector('main'))")
     tall = visitor.page.evaluate("document.scrollingElement.scrollHeight - innerHeight")

@@ -17,7 +17,7 @@ from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
 
-def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
+def test_the_cluster_is_detected_and_configured_and_the_queue_shows_reasons(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
@@ -46,7 +46,7 @@ def test_the_cluster_is_detected_and_set_by_hand_and_the_queue_says_why(
 
 
 @pytest.mark.parametrize("runs", [2, 12], ids=["few", "many"])
-def test_the_queue_is_in_order_and_its_reasons_stay_true(
+def test_the_queue_is_ordered_and_its_reasons_are_current(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor], runs: int
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
@@ -96,7 +96,7 @@ Object.defineProperty(document, "hidden", { get: () => true })
 """
 
 
-def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visitor, lab: LiveServer) -> None:
+def test_notifications_come_from_the_tab_that_reads_the_stream(visitor: Visitor, lab: LiveServer) -> None:
     visitor.page.context.add_init_script(NOTICES)
     reads = visitor.sign_in("#/runs")
     lab.wait_for_end(lab.submit("false", name="before")["id"])
@@ -112,7 +112,7 @@ def test_notices_turned_on_in_one_tab_come_from_the_tab_that_reads(visitor: Visi
     assert other.evaluate("noticed") == []
 
 
-def test_a_notice_names_a_run_that_its_page_does_not_show(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+def test_a_notification_names_a_run_that_is_not_shown(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     visitor.page.context.add_init_script(NOTICES + "localStorage.setItem('labwright.notices', 'true')")
     page = visitor.sign_in("#/help")
     expect(page.get_by_text("ssh -L")).to_be_visible()

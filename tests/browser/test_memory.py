@@ -1,4 +1,4 @@
-"""A page that is open all day: what it holds does not grow with what it has shown."""
+"""Memory of a page that is open all day."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ for line in sys.stdin:
 
 
 def held(session: CDPSession) -> dict[str, float]:
-    """After what is no longer used was let go."""
+    """Return the heap size after garbage collection."""
     session.send("HeapProfiler.collectGarbage")
     found: list[dict[str, Any]] = session.send("Performance.getMetrics")["metrics"]
     wanted = ("JSHeapUsedSize", "Nodes", "JSEventListeners")
@@ -40,9 +40,7 @@ def held(session: CDPSession) -> dict[str, float]:
 @pytest.mark.slow
 @pytest.mark.timeout(3600)
 @pytest.mark.parametrize("place", ["run", "runs"])
-def test_an_open_page_does_not_grow_with_what_it_shows(
-    place: str, lab: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_an_open_page_does_not_leak_memory(place: str, lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     (lab.project / "endless.py").write_text(SCRIPT)
     run = lab.wait_for_status(lab.submit("python3 endless.py", name=f"endless {place}")["id"], "running")
     page = make_visitor(lab).sign_in(f"#/runs/{run['id']}" if place == "run" else "#/runs?q=endless")
@@ -63,7 +61,7 @@ def test_an_open_page_does_not_grow_with_what_it_shows(
 
 
 def _feed(lab: LiveServer, run_id: str, steps: int) -> None:
-    """So many points and lines, and an event every tenth, as people and agents make them."""
+    """Add points and lines, and an event for every tenth."""
     before = lab.run(run_id)["summary"].get("accuracy", {}).get("last", -1)
     with open(lab.state / "runs" / run_id / "stdin", "w") as stdin:
         stdin.write(f"{steps}\n")

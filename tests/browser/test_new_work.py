@@ -1,4 +1,4 @@
-"""Runs and sweeps begun in the browser: by button, by palette, refused in place."""
+"""Create runs and sweeps in the browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.browser.test_look import is_inside
 from tests.support.live_server import LiveServer
 
 
-def test_a_run_is_begun_from_the_table(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_run_is_created_from_the_table(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
     page.get_by_role("button", name="New run").first.click()  # where there is no run yet the empty table has one too
     form = page.get_by_role("dialog", name="New run")
@@ -28,7 +28,7 @@ def test_a_run_is_begun_from_the_table(visitor: Visitor, lab: LiveServer) -> Non
     assert (run["tags"], run["created_by"]) == (["by hand", "try"], "person")
 
 
-def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_sweep_is_created_from_the_palette_and_errors_show_in_the_form(visitor: Visitor, lab: LiveServer) -> None:
     visitor.allow(FAILED_REQUEST)  # a sweep that is refused
     page = visitor.sign_in("#/")
     page.keyboard.press("Control+k")
@@ -57,7 +57,7 @@ def test_a_sweep_is_begun_from_the_palette_and_faults_are_told_in_place(visitor:
     assert (sweep["seeds"], sweep["metric"]["key"], sweep["metric"]["goal"]) == ([0, 1], "acc", "max")
 
 
-def test_a_form_that_is_half_filled_in_outlives_a_reload_and_not_a_cancel(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_half_filled_form_survives_a_reload_but_not_a_cancel(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
     page.get_by_role("button", name="New run").first.click()
     form = page.get_by_role("dialog", name="New run")

@@ -75,7 +75,7 @@ def test_from_a_goal_to_a_report(planner: LiveServer, make_visitor: Callable[...
     expect(page.locator(".light-on")).to_have_count(0)
 
 
-def test_a_question_is_answered_and_a_change_asked_for(
+def test_questions_are_answered_and_a_change_is_requested(
     planner: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:
     visitor = make_visitor(planner)
@@ -116,7 +116,7 @@ def test_a_question_is_answered_and_a_change_asked_for(
     expect(needs).to_have_count(0)
 
 
-def test_an_approval_is_taken_back_and_what_validation_finds_stands_at_the_decision(
+def test_an_approval_is_withdrawn_and_findings_show_at_the_decision(
     planner: LiveServer, make_visitor: Callable[..., Visitor]
 ) -> None:
     plan_id = approved(planner, compiled(planner)["id"])["id"]
@@ -142,7 +142,7 @@ def test_an_approval_is_taken_back_and_what_validation_finds_stands_at_the_decis
     assert said.evaluate("words => words.getBoundingClientRect().width") > 200, "squeezed by a long path"
 
 
-def test_a_rehearsal_that_waits_says_for_what(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_a_waiting_rehearsal_shows_its_reason(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     planner.environment["LABWRIGHT_MAX_PARALLEL"] = "1"
     planner.restart()
     in_front = planner.submit("sleep 300", name="in front")["id"]
@@ -184,9 +184,7 @@ def test_a_stopped_plan_is_executed_again_and_a_completed_one_only_for_failed_ru
     expect(page.locator(".toasts")).to_contain_text("none of its runs failed")
 
 
-def test_a_report_on_the_screen_says_what_came_after_it(
-    planner: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_an_open_report_shows_later_changes(planner: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     plan_id = completed_with_failed_runs(planner)
     page = make_visitor(planner).sign_in(f"#/plans/{plan_id}?tab=report")
     report, notice = page.get_by_role("article"), page.locator("main .notice-line")

@@ -1,4 +1,4 @@
-"""Plans in the browser: the document with what is wrong with it, its versions."""
+"""Plans in the browser: document, format errors, versions, drafts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.browser.sample import PLAN, Sample
 from tests.support.live_server import LiveServer
 
 
-def test_a_document_is_shown_as_text_whatever_is_in_it(visitor: Visitor, sample: Sample) -> None:
+def test_html_in_a_document_is_shown_as_text(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/plans/{sample.plan}")
     document = page.locator(".markdown")
     expect(document.get_by_role("heading", name="Objective")).to_be_visible()
@@ -20,7 +20,7 @@ def test_a_document_is_shown_as_text_whatever_is_in_it(visitor: Visitor, sample:
     assert document.locator("a, img, script").count() == 0
 
 
-def test_faults_of_form_show_while_typing_and_versions_can_be_compared(visitor: Visitor, lab: LiveServer) -> None:
+def test_format_errors_show_while_typing_and_versions_can_be_compared(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Edited", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}")
     page.get_by_role("button", name="Edit document").click()
@@ -63,7 +63,7 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
 UNLOADS = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"  # unless a page asks first
 
 
-def test_what_was_written_comes_back_after_it_was_cancelled(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_cancelled_draft_can_be_restored(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Cancelled", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}?tab=document")
     page.get_by_role("button", name="Edit document").click()
@@ -77,7 +77,7 @@ def test_what_was_written_comes_back_after_it_was_cancelled(visitor: Visitor, la
     expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
 
 
-def test_what_was_written_is_there_when_the_page_is_loaded_anew(visitor: Visitor, lab: LiveServer) -> None:
+def test_drafts_survive_a_reload(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Reloaded", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}?tab=document")
     page.get_by_role("button", name="Edit document").click()
@@ -94,7 +94,7 @@ def test_what_was_written_is_there_when_the_page_is_loaded_anew(visitor: Visitor
     expect(page.get_by_role("textbox", name="Document")).to_have_value("an hour of work")
 
 
-def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor: Visitor, lab: LiveServer) -> None:
+def test_saving_over_a_newer_version_asks_first(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "Two writers", "goal": "g", "raw_markdown": PLAN})
     page = visitor.sign_in(f"#/plans/{plan['id']}")
     page.get_by_role("button", name="Edit document").click()
@@ -118,7 +118,7 @@ def test_what_was_written_is_kept_and_goes_over_no_other_version_unasked(visitor
 
 
 def being_planned(visitor: Visitor, lab: LiveServer, plan_id: str, nodes: dict[str, str], **lights: bool) -> None:
-    """Shown as if that were so now: it is over in a second."""
+    """Simulate the final checks, which take only a second."""
     progress = [{"node": node, "status": status, "seconds": None, "message": ""} for node, status in nodes.items()]
     lights = {"validated": False, "approved": False, "ready_for_run": False, **lights}
     words = {"status": "compiling", "node": list(nodes)[-1], "error": "", "model": "", "questions": []}
@@ -128,7 +128,7 @@ def being_planned(visitor: Visitor, lab: LiveServer, plan_id: str, nodes: dict[s
     visitor.allow(FAILED_REQUEST)  # there is no workspace behind it
 
 
-def test_who_has_approved_is_not_asked_to_while_the_last_check_runs(visitor: Visitor, lab: LiveServer) -> None:
+def test_final_checks_do_not_ask_for_approval_again(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "decided", "goal": "g", "raw_markdown": PLAN})
     nodes = {"HumanReview": "finished", "FinalHandoffCheck": "started"}
     being_planned(visitor, lab, plan["id"], nodes, validated=True, approved=True)
@@ -168,7 +168,7 @@ MISLEADING = """svg => {
 }"""
 
 
-def test_no_line_of_a_workflow_runs_through_a_step(visitor: Visitor, lab: LiveServer) -> None:
+def test_no_workflow_edge_crosses_a_step(visitor: Visitor, lab: LiveServer) -> None:
     plan = lab.post("/plans", {"title": "twelve steps", "goal": "g", "raw_markdown": PLAN})
     steps = [
         {"id": name, "kind": "python", "inputs": {}, "outputs": {}, "responsibility": name, "command": ""}

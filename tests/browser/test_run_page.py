@@ -1,4 +1,4 @@
-"""One run: charts and output that grow, and the verbs."""
+"""The run page: live charts, output and actions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_output_and_charts_grow_live(visitor: Visitor, lab: LiveServer) -> None:
     expect(page.get_by_role("banner").or_(page.locator(".run-head"))).to_contain_text("stopped")
 
 
-def test_a_metric_that_is_alone_in_its_group_takes_no_row_of_its_own(visitor: Visitor, sample: Sample) -> None:
+def test_a_single_metric_gets_no_group(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")  # has train/loss, train/grad_norm and val/acc
     groups = page.locator("div.chart-group")
     expect(groups.locator(".chart canvas")).to_have_count(3)
@@ -52,7 +52,7 @@ def test_a_metric_that_is_alone_in_its_group_takes_no_row_of_its_own(visitor: Vi
     expect(groups.nth(0).locator("canvas")).to_have_count(1)
 
 
-def test_escape_makes_a_large_chart_small_again_before_it_leaves(visitor: Visitor, sample: Sample) -> None:
+def test_escape_shrinks_a_large_chart_before_it_leaves_the_page(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/runs")
     visitor.open(f"#/runs/{sample.running}")
     page.get_by_role("button", name="Larger").first.click()
@@ -64,7 +64,7 @@ def test_escape_makes_a_large_chart_small_again_before_it_leaves(visitor: Visito
     expect(page.get_by_role("heading", name="Runs")).to_be_visible()
 
 
-def test_an_output_that_gc_removed_is_told_as_removed(visitor: Visitor, lab: LiveServer) -> None:
+def test_output_removed_by_gc_shows_a_message(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("echo word", name="spoke")["id"])
     folder = lab.state / "runs" / run["id"]
     (folder / "output.removed").touch()
@@ -73,7 +73,7 @@ def test_an_output_that_gc_removed_is_told_as_removed(visitor: Visitor, lab: Liv
     expect(page.get_by_role("log")).to_contain_text("labwright gc removed")
 
 
-def test_stop_asks_first_and_then_stops(visitor: Visitor, lab: LiveServer) -> None:
+def test_stop_asks_for_confirmation(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 300", name="to-be-stopped")
     lab.wait_for_status(run["id"], "running")
     page = visitor.sign_in(f"#/runs/{run['id']}")
@@ -86,7 +86,7 @@ def test_stop_asks_first_and_then_stops(visitor: Visitor, lab: LiveServer) -> No
     assert lab.wait_for_end(run["id"])["status"] == "stopped"
 
 
-def test_rerun_leads_to_the_new_run_and_archive_can_be_undone(visitor: Visitor, lab: LiveServer) -> None:
+def test_rerun_opens_the_new_run_and_archive_can_be_undone(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("echo again", name="once-more")["id"])
     page = visitor.sign_in(f"#/runs/{run['id']}")
     page.get_by_role("button", name="Archive").click()
@@ -124,7 +124,7 @@ def test_progress_bars_fold_and_colours_show(visitor: Visitor, lab: LiveServer) 
     expect(page.get_by_role("log").locator(".ansi-2")).to_have_text("green")
 
 
-def test_what_a_program_tells_its_terminal_is_no_text(visitor: Visitor, lab: LiveServer) -> None:
+def test_terminal_control_sequences_are_hidden(visitor: Visitor, lab: LiveServer) -> None:
     said = r"\033[?25l\033[?2004h\033[>4;2mbusy\033[?25h\033[2 q\033(B\033=\nend\n"
     run = lab.wait_for_end(lab.submit(f"printf '{said}'", name="cursorless")["id"])
     page = visitor.sign_in(f"#/runs/{run['id']}")
@@ -165,7 +165,7 @@ def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visit
     assert log_lines(page).count() < 120
 
 
-def test_the_first_error_is_found_behind_what_the_size_cap_left_out(visitor: Visitor, lab: LiveServer) -> None:
+def test_first_error_is_found_after_the_gap_of_capped_output(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true", name="cut")["id"])
     before, gap = b"before\n" * 700_000, bytes(200_000)
     behind = "".join(f"behind {n} ü\n" for n in range(2000)).encode()
@@ -186,7 +186,7 @@ def test_the_first_error_is_found_behind_what_the_size_cap_left_out(visitor: Vis
     expect(log_lines(page).filter(has_text="behind 0 ")).to_have_count(1)
 
 
-def test_an_output_without_an_error_says_so(visitor: Visitor, lab: LiveServer) -> None:
+def test_output_without_an_error_shows_a_message(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("echo fine", name="without an error")["id"])
     page = visitor.sign_in(f"#/runs/{run['id']}")
     expect(log_lines(page)).to_have_text(["fine"])
@@ -194,7 +194,7 @@ def test_an_output_without_an_error_says_so(visitor: Visitor, lab: LiveServer) -
     expect(page.get_by_role("status")).to_contain_text("No error found in this output.")
 
 
-def test_words_typed_while_the_first_error_is_looked_for_are_searched(visitor: Visitor, lab: LiveServer) -> None:
+def test_text_typed_during_the_error_search_is_searched(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("echo warm; echo 'ValueError: no'; exit 1", name="typed meanwhile")["id"])
     page = visitor.sign_in(f"#/runs/{run['id']}")
     held: list[Route] = []
@@ -236,7 +236,7 @@ def test_numbers_that_cannot_be_drawn_do_not_hang_the_page(visitor: Visitor, lab
     expect(chart.get_by_text("epoch 0.5")).to_be_visible()
 
 
-def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
+def test_an_unknown_run_shows_a_message(visitor: Visitor) -> None:
     visitor.allow("404")
     page = visitor.sign_in("#/runs/run-zzzzzzzzzz")
     expect(page.get_by_role("heading", name=re.compile("There is no run"))).to_be_visible()
@@ -247,8 +247,8 @@ def test_a_run_that_is_not_there_is_told(visitor: Visitor) -> None:
 
 
 @pytest.mark.parametrize("box", [".chat-scroll", ".log-lines"])
-def test_a_box_that_scrolled_as_its_page_was_left_does_no_harm(box: str, visitor: Visitor, sample: Sample) -> None:
-    """The browser tells of it in the next frame, when the page may be gone."""
+def test_a_scroll_event_after_the_page_was_left_is_harmless(box: str, visitor: Visitor, sample: Sample) -> None:
+    """The browser sends the event in the next frame, when the page may be closed."""
     place = f"#/chat/{sample.conversation}" if box == ".chat-scroll" else f"#/runs/{sample.failed}"
     page = visitor.sign_in(place)
     left = page.locator(box).element_handle()
@@ -270,6 +270,6 @@ FILLED = """async () => {
 }"""
 
 
-def test_an_output_of_long_lines_is_held_in_part_in_either_direction(visitor: Visitor) -> None:
+def test_the_log_buffer_bounds_long_lines_in_both_directions(visitor: Visitor) -> None:
     page = visitor.sign_in("#/help")
     assert page.evaluate(FILLED) == [[400, 16_000_000, 20_000_000], [400, 0, 4_000_000]]

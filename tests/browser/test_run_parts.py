@@ -1,4 +1,4 @@
-"""The parts of a run's page behind its first: details, code, files, events; and what they let one do."""
+"""The other tabs of the run page: details, code, files, events, terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.sample import SVG, Sample
 from tests.support.live_server import LiveServer
 
 
-def test_parameters_stand_beside_those_of_the_parent(visitor: Visitor, lab: LiveServer) -> None:
+def test_parameters_are_compared_with_the_parent(visitor: Visitor, lab: LiveServer) -> None:
     parent = lab.wait_for_end(lab.submit("true", name="parent", params={"lr": 0.1, "depth": 3})["id"])
     child = lab.submit("true", name="child", params={"lr": 0.2, "depth": 3}, parent_run_id=parent["id"])
     page = visitor.sign_in(f"#/runs/{child['id']}?tab=details")
@@ -57,7 +57,7 @@ def test_notes_name_and_command_are_changed_and_a_run_is_deleted(visitor: Visito
     assert lab.call("GET", f"/runs/{run['id']}").status == 404
 
 
-def test_pictures_show_and_a_drawing_with_a_script_is_only_a_picture(visitor: Visitor, sample: Sample) -> None:
+def test_images_show_and_an_svg_script_does_not_run(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.artist}?tab=artifacts")
     for name in ("sixteen samples", "a drawing"):
         page.get_by_role("button", name=name).click()
@@ -73,7 +73,7 @@ def test_pictures_show_and_a_drawing_with_a_script_is_only_a_picture(visitor: Vi
     assert page.locator("iframe, object, embed, main svg script").count() == 0
 
 
-def test_what_is_called_a_picture_and_is_none_is_a_file(visitor: Visitor, lab: LiveServer) -> None:
+def test_an_invalid_image_is_shown_as_a_file(visitor: Visitor, lab: LiveServer) -> None:
     (lab.project / "torn.png").write_text("the disk was full")
     (lab.project / "torn.py").write_text(
         "import labwright\nlabwright.init()\nlabwright.log({'torn': labwright.Image('torn.png')}, step=1)\n"
@@ -90,7 +90,7 @@ def test_what_is_called_a_picture_and_is_none_is_a_file(visitor: Visitor, lab: L
     expect(page.get_by_role("dialog").get_by_role("img")).to_have_count(0)
 
 
-def test_of_a_large_file_only_the_beginning_is_fetched_to_show_it(visitor: Visitor, lab: LiveServer) -> None:
+def test_only_the_start_of_a_large_file_is_fetched(visitor: Visitor, lab: LiveServer) -> None:
     (lab.project / "large.py").write_text(
         "import labwright\nrun = labwright.init()\n"
         "labwright.log({'weights': labwright.Histogram([1, 2]), 'gone': labwright.Histogram([3])}, step=1)\n"
@@ -113,7 +113,7 @@ def test_of_a_large_file_only_the_beginning_is_fetched_to_show_it(visitor: Visit
     expect(page.get_by_role("button", name="gone")).to_have_count(0)
 
 
-def test_events_tell_who_did_what(visitor: Visitor, sample: Sample) -> None:
+def test_events_show_their_actor(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     page.get_by_role("tab", name="Events").click()
     events = page.get_by_label("Events", exact=True)
@@ -131,7 +131,7 @@ def test_the_code_tab_shows_what_changed_since_submit(visitor: Visitor, lab: Liv
     expect(page.locator(".hl-deletion", has_text="-width = 64")).to_be_visible()
 
 
-def test_charts_are_read_and_zoomed_by_keys(visitor: Visitor, sample: Sample) -> None:
+def test_charts_are_zoomed_with_keys(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs/{sample.failed}")
     reset = page.get_by_role("button", name="Reset zoom")
     page.locator(".chart .u-over").first.wait_for()
@@ -184,7 +184,7 @@ def test_charts_zoom_together_grow_large_and_are_saved(visitor: Visitor, sample:
     assert (width, height) == (960, 440 + 56), "large enough to show to others, with its name and its run above it"
 
 
-def test_small_negative_numbers_keep_their_sign_beside_a_chart(visitor: Visitor, lab: LiveServer) -> None:
+def test_small_negative_ticks_keep_their_sign(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 300", name="tiny")
     points = [{"key": "advantage", "step": step, "value": -0.000975 - step * 1e-6} for step in range(60)]
     lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
@@ -199,7 +199,7 @@ def test_small_negative_numbers_keep_their_sign_beside_a_chart(visitor: Visitor,
     lab.post(f"/runs/{run['id']}/stop")
 
 
-def test_a_run_with_a_terminal_knows_how_large_its_window_is(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_tty_run_gets_the_window_size(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("trap 'echo now $(stty size).' WINCH; while :; do sleep 0.1; done", name="sized", tty=True)
     lab.wait_for_status(run["id"], "running")
     page = visitor.sign_in(f"#/runs/{run['id']}?tab=terminal")
@@ -214,7 +214,7 @@ def test_a_run_with_a_terminal_knows_how_large_its_window_is(visitor: Visitor, l
     lab.post(f"/runs/{run['id']}/stop")
 
 
-def test_the_terminal_shows_the_run_and_passes_on_what_is_typed(visitor: Visitor, lab: LiveServer) -> None:
+def test_the_terminal_shows_output_and_sends_input(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("echo ready; read answer; echo you said $answer; sleep 300", name="talks")
     lab.wait_for_status(run["id"], "running")
     page = visitor.sign_in(f"#/runs/{run['id']}")

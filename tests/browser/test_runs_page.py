@@ -1,4 +1,4 @@
-"""The table of runs: live, calm, fast, and usable without a mouse."""
+"""The runs table: live updates, filters, keyboard."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def row(page: Page, name: str) -> Any:
     return page.get_by_role("row").filter(has=page.get_by_role("link", name=name, exact=True))
 
 
-def test_an_empty_list_teaches_the_first_command(server: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_an_empty_list_shows_the_first_command(server: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     visitor = make_visitor(server)
     page = visitor.sign_in()
     expect(page.get_by_text("labwright run -- python train.py")).to_be_visible()
@@ -39,8 +39,8 @@ def test_a_run_appears_and_finishes_without_a_reload(visitor: Visitor, lab: Live
     assert page.evaluate("window.here")
 
 
-def test_no_run_is_missing_when_many_come_while_many_are_fetched(visitor: Visitor, lab: LiveServer) -> None:
-    """A sweep makes its runs at once; those of the second push the first ones down the list that is being asked for."""
+def test_no_new_run_is_missed_during_a_burst(visitor: Visitor, lab: LiveServer) -> None:
+    """Two sweeps create runs in a burst: the second shifts the list while it is being read."""
     page = visitor.sign_in("#/runs?q=burst")
     expect(page.get_by_text("No matching runs")).to_be_visible()
     made: list[str] = []
@@ -61,8 +61,8 @@ def _sweep_of_sixty(lab: LiveServer) -> str:
     return str(lab.post("/sweeps", wanted)["id"])
 
 
-def test_a_run_started_again_from_the_table_appears_in_it(visitor: Visitor, lab: LiveServer) -> None:
-    """Its verb has told of it before the stream does."""
+def test_a_rerun_from_the_table_appears_in_it(visitor: Visitor, lab: LiveServer) -> None:
+    """The response arrives before the event of the new run."""
     lab.wait_for_end(lab.submit("true", name="twice")["id"])
     page = visitor.sign_in("#/runs?q=twice")
     page.get_by_role("checkbox", name="Select twice").check()
@@ -71,7 +71,7 @@ def test_a_run_started_again_from_the_table_appears_in_it(visitor: Visitor, lab:
     expect(row(page, "twice")).to_have_count(2)
 
 
-def test_key_metrics_show_and_follow(visitor: Visitor, lab: LiveServer) -> None:
+def test_metric_columns_update_live(visitor: Visitor, lab: LiveServer) -> None:
     run = lab.submit("sleep 30", name="measured")
     page = visitor.sign_in("#/runs?q=measured")
     for step, loss in ((1, 0.123456), (2, "NaN")):
@@ -139,7 +139,7 @@ def test_works_with_the_keyboard_alone(visitor: Visitor, lab: LiveServer) -> Non
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
 
 
-def test_of_thousands_of_runs_only_those_in_view_are_in_the_page(
+def test_only_visible_rows_are_in_the_page(
     make_server: Callable[..., LiveServer], make_visitor: Callable[..., Visitor]
 ) -> None:
     server = make_server().start()
@@ -160,7 +160,7 @@ def test_of_thousands_of_runs_only_those_in_view_are_in_the_page(
 
 
 def copy_run(server: LiveServer, run_id: str, count: int) -> None:
-    """Straight into the database of a server that is down; the API would take half a minute."""
+    """Write runs into the database of a stopped server; the API would take half a minute."""
     with sqlite3.connect(server.state / "labwright.db") as db:
         (record,) = db.execute("SELECT record FROM runs WHERE id = ?", (run_id,)).fetchone()
         names = ((f"run-{n:010d}", f"copy {n}") for n in range(1, count + 1))

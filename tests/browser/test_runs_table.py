@@ -1,4 +1,4 @@
-"""The table of runs as an instrument: columns, order, groups, saved views, and many runs at a time."""
+"""The runs table: columns, order, groups, saved views, bulk actions."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_sorting_by_a_metric_puts_the_best_first(visitor: Visitor, lab: LiveServ
     expect(page.locator(".row .cell-name a").first).to_have_text(by_loss[-1]["name"])
 
 
-def test_another_order_or_filter_is_read_from_its_first_row(visitor: Visitor, sample: Sample) -> None:
+def test_a_new_order_or_filter_scrolls_to_the_top(visitor: Visitor, sample: Sample) -> None:
     visitor.page.set_viewport_size({"width": 1280, "height": 260})
     page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
     expect(page.locator(".row .cell-name a").first).to_be_visible()
@@ -98,8 +98,8 @@ def test_runs_without_parameters_are_grouped_by_their_commands(visitor: Visitor,
     expect(page.locator(".row-group").filter(has_text="--lr 0.01 ")).to_have_count(1)
 
 
-def test_what_tells_configurations_apart_comes_first(visitor: Visitor, lab: LiveServer) -> None:
-    """The end of a long one is cut off."""
+def test_differing_parameters_come_first_in_group_heads(visitor: Visitor, lab: LiveServer) -> None:
+    """Long group heads are cut off at their end."""
     for rate in (0.1, 0.2):
         lab.submit(f"true --lr {rate}", tags=["alike"], params={"dataset": "a-rather-long-name", "lr": rate})
     page = visitor.sign_in("#/runs?tag=alike&group=config")
@@ -119,7 +119,7 @@ def test_the_mean_of_a_group_leaves_rehearsals_out(visitor: Visitor, lab: LiveSe
 
 
 @pytest.mark.parametrize("name", ["by loss", "../a?b#c %2e <script>alert(1)</script>"])
-def test_a_saved_view_is_there_in_another_browser(
+def test_a_saved_view_is_available_in_another_browser(
     name: str, lab: LiveServer, make_visitor: Callable[..., Visitor], sample: Sample
 ) -> None:
     here, elsewhere = make_visitor(lab), make_visitor(lab)
@@ -140,7 +140,7 @@ def test_a_saved_view_is_there_in_another_browser(
     assert lab.call("DELETE", f"/views?name={quote(name)}").status == 204
 
 
-def test_a_view_is_not_replaced_unasked(visitor: Visitor, lab: LiveServer) -> None:
+def test_replacing_a_view_asks_first(visitor: Visitor, lab: LiveServer) -> None:
     lab.call("PUT", "/views", {"name": "the table of the paper", "query": "q=kept"})
     page = visitor.sign_in("#/runs?q=other")
     for answer, query in (("Cancel", "q=kept"), ("Replace view", "q=other")):
@@ -182,7 +182,7 @@ def test_selected_runs_are_tagged_compared_stopped_rerun_and_archived(visitor: V
     expect(page.get_by_role("heading", name=re.compile(r"Compare \d runs"))).to_be_visible()
 
 
-def test_ticked_runs_are_compared_with_keys_alone(visitor: Visitor, sample: Sample) -> None:
+def test_selected_runs_are_compared_with_keys_alone(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
     expect(page.locator(".row .cell-name a").first).to_be_visible()
     for key in ("j", "x", "j", "x"):
@@ -194,7 +194,7 @@ def test_ticked_runs_are_compared_with_keys_alone(visitor: Visitor, sample: Samp
     expect(page.get_by_role("heading", name="Compare 2 runs")).to_be_visible()
 
 
-def test_keys_go_on_from_the_row_whose_checkbox_was_clicked(visitor: Visitor, sample: Sample) -> None:
+def test_keys_continue_from_the_clicked_row(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in(f"#/runs?sweep={sample.sweep}")
     rows = page.locator(".row:not(.row-head)")
     rows.nth(2).get_by_role("checkbox").click()
@@ -208,7 +208,7 @@ def test_keys_go_on_from_the_row_whose_checkbox_was_clicked(visitor: Visitor, sa
     expect(page.get_by_role("toolbar", name="Selected runs")).to_contain_text("3 runs")
 
 
-def test_news_do_not_lie_on_the_verbs_of_selected_runs(visitor: Visitor, lab: LiveServer) -> None:
+def test_toasts_do_not_cover_the_selection_bar(visitor: Visitor, lab: LiveServer) -> None:
     lab.wait_for_end(lab.submit("true", name="one-to-tag")["id"])
     page = visitor.sign_in("#/runs?q=one-to-tag")
     page.get_by_role("checkbox", name="Select one-to-tag").check()
@@ -220,7 +220,7 @@ def test_news_do_not_lie_on_the_verbs_of_selected_runs(visitor: Visitor, lab: Li
     assert toast and verbs and toast["y"] + toast["height"] <= verbs["y"]
 
 
-def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
+def test_a_viewer_sees_no_forbidden_actions(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     from labwright.domain.actor import Scope
     from labwright.tokens import mint
 
@@ -240,7 +240,7 @@ def test_a_viewer_is_offered_nothing_that_would_be_refused(visitor: Visitor, lab
     expect(page.get_by_text("scope viewer")).to_be_visible()
 
 
-def test_a_run_that_is_waited_for_has_its_name_wherever_it_stands(visitor: Visitor, lab: LiveServer) -> None:
+def test_reasons_show_run_names_instead_of_ids(visitor: Visitor, lab: LiveServer) -> None:
     first = lab.post("/runs", {"command": "true", "name": "not begun yet"})["id"]  # ready: on no list of these pages
     for index in range(3):
         lab.submit("true", name=f"follower-{index}", after=[first])

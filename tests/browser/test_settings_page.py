@@ -1,4 +1,4 @@
-"""Settings are changed in the browser: in effect at once, kept in the file, and secrets go in and never come out."""
+"""The settings page: settings apply at once and are saved to the file; secrets are never shown."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_model_and_its_key_are_set(lab: LiveServer, page: Page, tmp_path: Path
     assert KEY not in shown_anywhere(lab, page)
 
 
-def test_limits_are_set_beside_what_the_file_says_already(lab: LiveServer, page: Page) -> None:
+def test_saved_limits_keep_the_rest_of_the_file(lab: LiveServer, page: Page) -> None:
     file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Limits").click()
     for mistyped in ("-3", "0x10"):
@@ -90,7 +90,7 @@ def test_limits_are_set_beside_what_the_file_says_already(lab: LiveServer, page:
     assert {one["name"]: one["value"] for one in lab.get("/settings")}["grace_seconds"] == 3
 
 
-def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None:
+def test_a_channel_is_added_tested_and_removed(lab: LiveServer, page: Page) -> None:
     file = lab.project / "labwright.toml"
     page.get_by_role("tab", name="Notifications").click()
     with receiver() as hook:
@@ -113,7 +113,7 @@ def test_a_channel_is_set_tried_and_removed(lab: LiveServer, page: Page) -> None
     assert "secret-path" not in shown_anywhere(lab, page) + file.read_text()
 
 
-def test_what_is_typed_outlives_a_reload_but_for_secrets(page: Page) -> None:
+def test_drafts_survive_a_reload_except_secrets(page: Page) -> None:
     page.get_by_label("Key of anthropic").fill(KEY)
     page.get_by_role("tab", name="Limits").click()
     page.get_by_label("keep_days").fill("45")

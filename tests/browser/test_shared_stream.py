@@ -1,4 +1,4 @@
-"""All tabs of a browser share one connection, and lose nothing when the tab that holds it goes."""
+"""All tabs of a browser share one connection and lose nothing when its tab closes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_tabs_share_one_stream_and_pass_it_on(visitor: Visitor, lab: LiveServer)
     assert len(streams) == 1
 
 
-def test_a_tab_that_hangs_is_replaced_by_one_that_is_seen(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_visible_tab_replaces_a_hanging_leader(visitor: Visitor, lab: LiveServer) -> None:
     first = visitor.sign_in("#/runs?q=unheard")
     expect(first.get_by_role("heading", name="No matching runs")).to_be_visible()
     second = first.context.new_page()
@@ -53,7 +53,7 @@ def test_a_tab_that_hangs_is_replaced_by_one_that_is_seen(visitor: Visitor, lab:
         expect(page.get_by_role("link", name="unheard too")).to_be_visible()
 
 
-def test_signing_out_counts_for_all_tabs(visitor: Visitor, lab: LiveServer) -> None:
+def test_signing_out_applies_to_all_tabs(visitor: Visitor, lab: LiveServer) -> None:
     first = visitor.sign_in("#/")
     second = first.context.new_page()
     second.goto(lab.url)

@@ -1,4 +1,4 @@
-"""Getting in: by the printed link, by typing, and not with a wrong token."""
+"""Sign-in with the printed link or a typed token, and sign-out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_printed_link_signs_in_and_leaves_no_token_in_the_address(visitor: V
     assert visitor.server.token not in page.url
 
 
-def test_a_printed_link_may_lead_to_a_page(visitor: Visitor) -> None:
+def test_a_printed_link_can_open_a_page(visitor: Visitor) -> None:
     visitor.page.goto(f"{visitor.server.url}/#token={visitor.server.token}&/runs?q=slow")
     expect(visitor.page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
     assert visitor.page.url.endswith("/#/runs?q=slow")
@@ -49,7 +49,7 @@ def test_typing_the_token_signs_in(visitor: Visitor) -> None:
     home_is_shown(visitor.page)
 
 
-def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
+def test_a_wrong_token_shows_an_error_and_can_be_corrected(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.page
     page.goto(f"{visitor.server.url}/#token=wrong")
@@ -63,7 +63,7 @@ def test_a_wrong_token_is_told_and_can_be_typed_again(visitor: Visitor) -> None:
     home_is_shown(page)
 
 
-def test_a_token_that_expires_leads_to_the_sign_in(visitor: Visitor) -> None:
+def test_an_expired_token_opens_the_sign_in_page(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
     short = mint(visitor.server.token, Scope.VIEWER, "guest", 5.0)
     page = visitor.page
@@ -85,7 +85,7 @@ def test_signing_out_forgets_the_token(visitor: Visitor) -> None:
     assert page.evaluate("JSON.stringify(localStorage)").count(visitor.server.token) == 0
 
 
-def test_signing_out_forgets_what_was_written_in_every_tab(visitor: Visitor) -> None:
+def test_signing_out_deletes_drafts_in_every_tab(visitor: Visitor) -> None:
     words = "not for who comes next"
     page = visitor.sign_in("#/")
     second = page.context.new_page()
@@ -104,7 +104,7 @@ def test_signing_out_forgets_what_was_written_in_every_tab(visitor: Visitor) -> 
         expect(one.get_by_label("Goal")).to_have_value("")
 
 
-def test_signing_out_leaves_nothing_to_undo_or_to_answer(visitor: Visitor) -> None:
+def test_signing_out_closes_toasts_and_dialogs(visitor: Visitor) -> None:
     page = visitor.sign_in("#/runs")
     asked = visitor.server.submit("true", name="asked about")
     visitor.server.wait_for_end(asked["id"])
@@ -131,7 +131,7 @@ def test_signing_out_leaves_nothing_to_undo_or_to_answer(visitor: Visitor) -> No
         expect(one.get_by_role("dialog")).to_have_count(0, timeout=1)
 
 
-def test_a_token_that_is_no_longer_accepted_takes_no_words_along(visitor: Visitor) -> None:
+def test_an_expired_token_keeps_drafts(visitor: Visitor) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in("#/")
     page.get_by_label("Goal").fill("half a thought")

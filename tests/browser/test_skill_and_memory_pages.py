@@ -1,4 +1,4 @@
-"""What models are told: skills with live values, and notes that every conversation gets."""
+"""The skills and memory pages."""
 
 from __future__ import annotations
 
@@ -29,9 +29,7 @@ The goal: {{{{goal}}}}
 """
 
 
-def test_a_skill_is_made_seen_with_live_values_changed_and_deleted(
-    visitor: Visitor, lab: LiveServer, sample: Sample
-) -> None:
+def test_a_skill_is_created_previewed_edited_and_deleted(visitor: Visitor, lab: LiveServer, sample: Sample) -> None:
     visitor.allow(FAILED_REQUEST)  # drafts that the server refuses
     page = visitor.sign_in("#/skills")
     page.get_by_role("button", name="New skill").click()
@@ -67,7 +65,7 @@ def test_a_skill_is_made_seen_with_live_values_changed_and_deleted(
     assert lab.get("/prompt-skills/house-rules")["text"] == SKILL.replace("The goal:", "We want:")
 
 
-def test_a_built_in_skill_is_overridden_and_comes_back(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_built_in_skill_is_overridden_and_restored(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/skills/plan-mode")
     expect(page.get_by_text("built-in")).to_be_visible()
     expect(page.get_by_role("button", name="Delete")).to_have_count(0)
@@ -83,7 +81,7 @@ def test_a_built_in_skill_is_overridden_and_comes_back(visitor: Visitor, lab: Li
     assert lab.get("/prompt-skills/plan-mode")["source"] == "built-in"
 
 
-def test_notes_are_added_accepted_edited_deleted_and_brought_back(visitor: Visitor, lab: LiveServer) -> None:
+def test_notes_are_added_accepted_edited_deleted_and_restored(visitor: Visitor, lab: LiveServer) -> None:
     agent = mint(lab.token, Scope.AGENT, "outside", 600)
     proposed = lab.call("POST", "/memories", {"text": f"proposed {SCRIPT}{IMAGE}"}, token=agent).json
     session = lab.post("/sessions", {})["id"]
@@ -111,7 +109,7 @@ def test_notes_are_added_accepted_edited_deleted_and_brought_back(visitor: Visit
     expect(note).to_be_visible()
 
 
-def test_a_note_that_was_not_saved_is_not_lost(visitor: Visitor, lab: LiveServer) -> None:
+def test_an_unsaved_note_is_not_lost(visitor: Visitor, lab: LiveServer) -> None:
     visitor.allow(FAILED_REQUEST)
     lab.post("/memories", {"text": "dropout hurts"})
     page = visitor.sign_in("#/memory")

@@ -1,4 +1,4 @@
-"""Sweeps: what they found, and what can be done with them."""
+"""The sweep pages: results and actions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.browser.test_run_page import log_points
 from tests.support.live_server import LiveServer
 
 
-def test_a_sweep_shows_its_best_what_mattered_and_every_configuration(visitor: Visitor, sample: Sample) -> None:
+def test_a_sweep_shows_best_importance_and_configurations(visitor: Visitor, sample: Sample) -> None:
     page = visitor.sign_in("#/sweeps")
     page.get_by_role("link", name="learning rate and width").click()
     expect(page.get_by_role("heading", name="Significance")).to_be_visible()
@@ -65,7 +65,7 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     expect(page.locator(".run-line")).to_have_count(4)
 
 
-def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_sweep_without_its_metric_lists_the_logged_metrics(visitor: Visitor, lab: LiveServer) -> None:
     asked = {
         "name": "mistyped",
         "base_command": """echo '{"step": 1, "val_accuracy": 0.5}'; true {x}""",
@@ -81,7 +81,7 @@ def test_a_sweep_whose_runs_log_another_metric_says_so(visitor: Visitor, lab: Li
     expect(page.get_by_text("If the script prints val_acc=0.5")).to_contain_text("key_value = true")
 
 
-def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: LiveServer) -> None:
+def test_a_sweep_without_finite_values_shows_a_message(visitor: Visitor, lab: LiveServer) -> None:
     asked = {
         "name": "diverged",
         "base_command": """echo '{"step": 1, "loss": NaN}'; true {x}""",
@@ -94,9 +94,7 @@ def test_a_sweep_whose_runs_have_no_finite_value_says_so(visitor: Visitor, lab: 
     expect(page.get_by_text("Logged metrics:")).to_have_count(0)
 
 
-def test_without_sweeps_the_page_shows_a_file_that_makes_one(
-    server: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_the_empty_sweeps_page_shows_an_example_file(server: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     visitor = make_visitor(server)
     page = visitor.sign_in("#/sweeps")
     expect(page.get_by_text("base_command: python train.py")).to_be_visible()
@@ -106,7 +104,7 @@ def test_without_sweeps_the_page_shows_a_file_that_makes_one(
     expect(page.get_by_text("The queue is empty.")).to_be_visible()
 
 
-def test_what_is_wrong_in_a_dialog_is_said_in_front_of_it(visitor: Visitor, sample: Sample) -> None:
+def test_errors_of_a_dialog_are_shown_in_front_of_it(visitor: Visitor, sample: Sample) -> None:
     visitor.allow(FAILED_REQUEST)
     page = visitor.sign_in(f"#/sweeps/{sample.sweep}")
     page.get_by_role("button", name="Extend…").click()
@@ -128,7 +126,7 @@ def test_code_in_a_verdict_is_shown_as_code(visitor: Visitor, lab: LiveServer) -
     expect(page.locator(".verdict code")).to_have_text("seeds: 3")
 
 
-def test_a_value_with_which_every_run_breaks_is_in_the_heat_map(visitor: Visitor, lab: LiveServer) -> None:
+def test_failed_values_are_in_the_heat_map(visitor: Visitor, lab: LiveServer) -> None:
     wanted = {
         "name": "one value breaks",
         "base_command": "test {lr} != 0.5 && true {width}",

@@ -1,4 +1,4 @@
-"""A loop in the browser: started, steered, paused, read; and one that a conversation started."""
+"""The wild pages, and a loop started from a conversation."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ def wild_lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture
 def hold(wild_lab: LiveServer) -> Iterator[Path]:
-    """While it is there, no run ends by itself."""
+    """While this file exists, no run ends by itself."""
     path = wild_lab.project / "hold"
     path.touch()
     yield path
     path.unlink(missing_ok=True)
 
 
-def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_a_loop_is_started_steered_paused_and_stopped(
+    wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
+) -> None:
     visitor = make_visitor(wild_lab)
     visitor.allow(FAILED_REQUEST)  # a goal that is refused
     page = visitor.sign_in("#/wild")
@@ -101,7 +103,7 @@ def test_a_loop_is_started_steered_paused_and_ended(wild_lab: LiveServer, make_v
 
 
 @pytest.mark.usefixtures("hold")
-def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_a_loop_shows_why_its_runs_wait(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     taken = [wild_lab.submit("sleep 600", name="in front")["id"] for _ in range(SLOTS)]
     for run_id in taken:
         wild_lab.wait_for_status(run_id, "running")
@@ -120,7 +122,7 @@ def test_a_loop_whose_runs_cannot_begin_says_why(wild_lab: LiveServer, make_visi
     expect(baseline.locator(".run-line")).to_have_count(0)
 
 
-def test_a_paused_loop_does_not_call_runs_that_have_ended_running(
+def test_a_paused_loop_shows_ended_runs_as_ended(
     wild_lab: LiveServer, make_visitor: Callable[..., Visitor], hold: Path
 ) -> None:
     wild_id = wild_lab.post("/wild/start", {"goal": GOAL})["id"]
@@ -136,7 +138,7 @@ def test_a_paused_loop_does_not_call_runs_that_have_ended_running(
     wild_lab.post(f"/wild/{wild_id}/stop")
 
 
-def test_a_loop_that_asks_is_called_by_its_goal(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
+def test_an_alert_shows_the_goal_of_its_loop(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     goal = "reach val_acc 0.98 by tuning lr"
     wild_id = wild_lab.post("/wild/start", {"goal": goal, "budget": {"runs": 1}})["id"]
     page = make_visitor(wild_lab).sign_in("#/alerts")
@@ -145,9 +147,7 @@ def test_a_loop_that_asks_is_called_by_its_goal(wild_lab: LiveServer, make_visit
     wild_lab.post(f"/wild/{wild_id}/stop")
 
 
-def test_a_conversation_in_wild_mode_leads_to_its_loop(
-    wild_lab: LiveServer, make_visitor: Callable[..., Visitor]
-) -> None:
+def test_a_wild_conversation_links_to_its_loop(wild_lab: LiveServer, make_visitor: Callable[..., Visitor]) -> None:
     page = make_visitor(wild_lab).sign_in("#/chat")
     page.get_by_role("button", name="wild", exact=True).click()
     field = page.get_by_role("textbox", name="Message")
@@ -162,7 +162,7 @@ def test_a_conversation_in_wild_mode_leads_to_its_loop(
 
 
 @pytest.mark.parametrize("look", ["light", "phone-dark"])
-def test_the_pages_fit_and_have_no_serious_fault(
+def test_wild_pages_fit_and_are_accessible(
     wild_lab: LiveServer, make_visitor: Callable[..., Visitor], look: str
 ) -> None:
     wild = an_ended_loop(wild_lab)

@@ -19,7 +19,7 @@ def cache_of(path: str) -> str:
     return answer.headers["cache-control"]
 
 
-def test_the_page_names_its_files_by_what_is_in_them_and_all_of_them_are_there() -> None:
+def test_the_page_names_its_files_by_content_and_all_exist() -> None:
     text = bytes(dashboard.home().body).decode()
     names = re.findall(r'="dashboard/([^/"]+)/([^"]+)"', text)
     assert {version for version, _ in names} == {dashboard.version()}
@@ -28,11 +28,11 @@ def test_the_page_names_its_files_by_what_is_in_them_and_all_of_them_are_there()
 
 
 @pytest.mark.parametrize("name", ["app.js", "v-0123456789abcdef/app.js"])
-def test_what_has_another_name_than_now_is_asked_for_anew(name: str) -> None:
+def test_other_names_are_not_cached(name: str) -> None:
     assert cache_of(name) == "no-cache"
 
 
-def test_what_has_the_name_of_now_is_kept_for_good() -> None:
+def test_current_names_are_cached_forever() -> None:
     assert "immutable" in cache_of(f"{dashboard.version()}/app.js")
 
 
