@@ -207,7 +207,7 @@ def test_a_question_that_was_answered_elsewhere_does_not_end_the_conversation(se
     terminal = Terminal(server, "chat")
     terminal.until("› ")
     terminal.type("stop mine\n")
-    terminal.until("Allow it? [y/N]")
+    terminal.until("Allow this? [y/N]")
     (asked,) = server.get("/approvals?status=pending")
     server.post(f"/approvals/{asked['id']}/respond", {"approved": False, "reason": "not yet"})
     terminal.type("y\n")

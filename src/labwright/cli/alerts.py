@@ -53,7 +53,7 @@ def list_alerts(
         client.alerts(None if everything else AlertStatus.PENDING),
         _COLUMNS,
         empty="No alerts." if everything else "No open alerts.",
-        then="Details: labwright alerts show ALERT · answer: labwright alerts answer ALERT CHOICE",
+        then="Details: labwright alerts show ALERT · Answer: labwright alerts answer ALERT CHOICE",
     )
 
 

@@ -7,14 +7,15 @@ from typing import Annotated, Any
 import typer
 
 from labwright.cli.command import with_client
-from labwright.cli.formatting import clock_time, one_line, size
+from labwright.cli.formatting import clock_time, one_line, shorten, size, width
 from labwright.cli.runs.view import status_cell
-from labwright.cli.screen import Cell, Screen, note
+from labwright.cli.screen import Cell, Screen, note, split
 from labwright.client.follow import OPENED, follow_events, last_position
 from labwright.client.lab import LabClient
 from labwright.domain.event import EventType
 
 Json = dict[str, Any]
+_NARROWEST = 20
 # The fields of an event that are shown, in this order.
 _SHOWN_FIELDS = (
     "name", "title", "text", "node", "step", "number", "question", "type", "url", "status", "message", "answer",
@@ -51,8 +52,23 @@ def _show(screen: Screen, event: Json) -> None:
         screen.json_line(event)
         return
     when, by = clock_time(event["time"]), f"  ({event['actor']})"
-    line = f"{event['type']:<15} ", (f"{_subject(event):<16} ", "bold"), *_details(event)
-    screen.print((f"{when}  ", "dim"), *line, (by, "dim"))
+    head = f"{event['type']:<14} ", f"{_subject(event):<16} "
+    details = _details(event)
+    if screen.is_terminal:  # one line per event
+        when = when[5:]  # without the year
+        room = screen.columns - width(f"{when}  {''.join(head)}{by}")
+        details = _fitted(details, max(_NARROWEST, room))
+    screen.print((f"{when}  ", "dim"), head[0], (head[1], "bold"), *details, (by, "dim"))
+
+
+def _fitted(cells: list[Cell], room: int) -> list[Cell]:
+    """Cut cells to the room in columns."""
+    fitted: list[Cell] = []
+    for text, style in map(split, cells):
+        if room > 0:
+            fitted.append((shorten(text, room), style))
+        room -= width(text)
+    return fitted
 
 
 def _subject(event: Json) -> str:

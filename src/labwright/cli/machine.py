@@ -170,9 +170,9 @@ def _show_models(screen: Screen, found: Json) -> None:
         for hint in dict.fromkeys(tier["hint"] for tier in found["tiers"] if tier["hint"]):
             screen.print((f"fix: {hint}", "dim"))
     else:
-        screen.print(f"No language model is configured. Labwright uses {found['offline']}.")
+        screen.paragraph(f"No language model is configured. Labwright uses {found['offline']}.")
         example = "set LABWRIGHT_MODEL, for example to anthropic:claude-sonnet-5-5"
-        screen.print(f"To choose one: {example}, then run labwright down and labwright up -d.")
+        screen.paragraph(f"To choose one: {example}, then run labwright down and labwright up -d.")
     screen.print("")
     spent, limits = found["spent"], found["session_limits"]
     cost = tokens = ""

@@ -63,7 +63,9 @@ def notifications(
     if screen.as_json:
         screen.json(found)
     elif not found["channels"]:
-        screen.print("No channels. Add a [[notify]] table to labwright.toml, then run labwright down, labwright up -d.")
+        screen.paragraph(
+            "No channels. Add a [[notify]] table to labwright.toml, then run labwright down, labwright up -d."
+        )
     else:
         screen.table(_CHANNEL_COLUMNS, found["channels"])
         if found["deliveries"]:

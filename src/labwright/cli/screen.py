@@ -88,7 +88,7 @@ class Screen:
         if self.as_json:
             self.json(items)
         elif not items:
-            self.print(empty)
+            self.paragraph(empty)
         else:
             self.table(columns, items)
             self.suggest(then)

@@ -148,7 +148,7 @@ def list_loops(screen: Screen, client: LabClient) -> None:
         client.wilds(),
         _COLUMNS,
         empty='No wild loops yet. Start one: labwright wild "reach val_acc 0.9 by tuning lr"',
-        then="Details: labwright wild show LOOP · report: labwright wild report LOOP",
+        then="Details: labwright wild show LOOP · Report: labwright wild report LOOP",
     )
 
 
@@ -187,8 +187,10 @@ def _show(screen: Screen, loop: Json) -> None:
     if loop["iterations"]:
         screen.heading("Tries")
         screen.table(_ITERATION_COLUMNS, loop["iterations"])
-    report = f"labwright wild report {loop['id']} · " if loop["report"] else ""
-    screen.suggest(f"Next: {report}labwright wild steer {loop['id']} TEXT · labwright ps --sweep {loop['sweep_id']}")
+    report = f"Report: labwright wild report {loop['id']} · " if loop["report"] else ""
+    screen.suggest(
+        f"{report}Steer: labwright wild steer {loop['id']} TEXT · Runs: labwright ps --sweep {loop['sweep_id']}"
+    )
 
 
 def _measured(found: Json | None) -> str:

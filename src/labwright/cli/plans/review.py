@@ -33,7 +33,7 @@ _PICTURE = re.compile(r"!\[([^\]]*)\]\(([^)]*)\)")  # a terminal shows the path 
 _FILE_COLUMNS = [
     Column("file", "path", shrinks=True),
     Column("size", lambda entry: size(entry["size"]), right=True),
-    Column("sha256", lambda entry: entry["sha256"][:8], style="dim"),
+    Column("approved hash", lambda entry: entry["sha256"][:8], style="dim"),
 ]
 
 

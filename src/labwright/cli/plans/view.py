@@ -200,7 +200,7 @@ def next_step(plan: Json) -> str:
     if plan["status"] in ("completed", "failed") and plan["executed_by"]:
         return f"Report: labwright plan report {plan_id}"
     if plan["status"] == "executing":
-        return f"Follow it: labwright plan execute {plan_id} --wait · stop it: labwright plan stop {plan_id}"
+        return f"Follow it: labwright plan execute {plan_id} --wait · Stop it: labwright plan stop {plan_id}"
     if planning["status"] == "compiling":
         return f"Progress: labwright plan show {plan_id}"
     if planning["status"] == "needs_input":

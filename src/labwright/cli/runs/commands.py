@@ -52,7 +52,7 @@ def ps(
     if is_filtered or all_runs or limit is not None:
         runs, then = client.runs(limit or _MANY, **filters, archived="all" if all_runs else None), ""
     else:
-        runs, then = _active_and_recent(client), "All runs: labwright ps --all · details: labwright show RUN"
+        runs, then = _active_and_recent(client), "All runs: labwright ps --all · Details: labwright show RUN"
     if not is_filtered and not all_runs:
         empty = "No runs yet. Start one: labwright run -- python train.py"
     screen.listing(runs, COLUMNS, empty=empty, then=then)
@@ -69,7 +69,7 @@ def _active_and_recent(client: LabClient) -> list[Json]:
 def show(screen: Screen, client: LabClient, run: LastRun = "last") -> None:
     found = client.run(run)
     screen.result(found, lambda _: run_in_full(screen, found))
-    screen.suggest(f"Output: labwright logs {found['id']} · run again: labwright rerun {found['id']}")
+    screen.suggest(f"Output: labwright logs {found['id']} · Run again: labwright rerun {found['id']}")
 
 
 @with_client

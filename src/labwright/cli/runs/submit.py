@@ -177,8 +177,8 @@ def _show_created(screen: Screen, client: LabClient, run: Json, *, wait: bool) -
     if wait:
         raise typer.Exit(_follow(screen, client, run))
     screen.result(run, lambda _: run_line(screen, run))
-    start = f"start it: labwright start {run['id']} · " if run["status"] == "ready" else ""
-    screen.suggest(f"Next: {start}labwright logs -f {run['id']}")
+    start = f"Start it: labwright start {run['id']} · " if run["status"] == "ready" else ""
+    screen.suggest(f"{start}Follow: labwright logs -f {run['id']}")
 
 
 def _follow(screen: Screen, client: LabClient, run: Json) -> int:
@@ -194,7 +194,7 @@ def _follow(screen: Screen, client: LabClient, run: Json) -> int:
             taken, why = time_taken(ended), note_on(ended)
             note(f"{run['id']}  {ended['status']}{f' after {taken}' if taken else ''}{f': {why}' if why else ''}")
     except KeyboardInterrupt:
-        note(f"\n{run['id']} continues. Follow it: labwright logs -f {run['id']} · stop it: labwright stop {run['id']}")
+        note(f"\n{run['id']} continues. Follow it: labwright logs -f {run['id']} · Stop it: labwright stop {run['id']}")
         return INTERRUPTED
     return exit_code_of(ended)
 

@@ -97,8 +97,8 @@ def run(
     size = plural(total, "run") if total or not limit else f"up to {plural(limit, 'run')}"
     text = f"{created['name']}  {created['method']}, {size}, {created['status']}"
     screen.result(created, lambda _: screen.item(created["id"], text))
-    start_it = f"start it: labwright sweep start {created['id']} · " if created["status"] == "draft" else ""
-    screen.suggest(f"Next: {start_it}labwright sweep show {created['id']}")
+    start_it = f"Start it: labwright sweep start {created['id']} · " if created["status"] == "draft" else ""
+    screen.suggest(f"{start_it}Progress: labwright sweep show {created['id']}")
 
 
 def _wait(screen: Screen, client: LabClient, created: Json) -> None:
@@ -162,7 +162,7 @@ def sweeps(screen: Screen, client: LabClient) -> None:
         client.sweeps(),
         COLUMNS,
         empty="No sweeps yet. Run one: labwright sweep FILE.yaml",
-        then="Details: labwright sweep show SWEEP · its runs: labwright ps --sweep SWEEP",
+        then="Details: labwright sweep show SWEEP · Its runs: labwright ps --sweep SWEEP",
     )
 
 
