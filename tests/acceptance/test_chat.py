@@ -90,7 +90,7 @@ def test_earlier_failures_are_pointed_out_before_a_run_is_started(lab: LiveServe
     assert "OverflowError" in told
     assert len(lab.all_runs()) == before
     shown = labwright(lab, "chat", "run python3 diverge.py --lr 0.6").stdout
-    assert f"not started: {failed['id']} failed like that" in shown
+    assert f"not started: {failed['id']} failed the same way" in shown
     chat(lab, "run python3 diverge.py --lr 0.001")
     assert len(lab.all_runs()) == before + 1
 
@@ -305,7 +305,7 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
 def test_an_answer_that_reached_the_models_limit_is_told_to_be_cut(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("It is",), stop="length")) as provider:
         shown = labwright(with_model(make_server, provider), "chat", "How is it?").stdout
-    assert "The answer was cut off at the longest that the model may give." in shown
+    assert "The answer was cut off at the model's length limit." in shown
 
 
 def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:

@@ -206,7 +206,7 @@ def test_the_token_is_in_no_list_no_variable_and_no_answer(lab: Lab) -> None:
 def test_settings_are_not_its_to_make_or_change(lab: Lab) -> None:
     config = lab.paths.config
     told = run(lab, f"echo 'host = \"0.0.0.0\"' > {config.name}")
-    assert not config.exists() and "a person's" in told.note
+    assert not config.exists() and "only a person" in told.note
     config.write_text("port = 1\n")
     assert run(lab, f"echo x >> {config.name}; rm -f {config.name}").exit_code != 0
     assert config.read_text() == "port = 1\n"
@@ -216,7 +216,7 @@ def test_settings_are_not_its_to_make_or_change(lab: Lab) -> None:
 def test_neither_a_folder_nor_a_link_takes_the_place_of_settings(lab: Lab) -> None:
     config, others = lab.paths.config, lab.paths.project / "others.toml"
     for made in (f"mkdir {config.name}", f"ln -s later.toml {config.name}", f"ln -s train.py {config.name}"):
-        assert "a person's" in run(lab, made).note
+        assert "only a person" in run(lab, made).note
         assert not os.path.lexists(config)
     others.write_text("port = 1\n")
     config.symlink_to(others.name)
@@ -292,7 +292,7 @@ def test_a_killed_server_leaves_no_command_behind(lab: Lab) -> None:
 
 def test_a_command_is_not_begun_a_second_time_after_a_kill(lab: Lab) -> None:
     execute(lab, AGENT, "echo once >> count.txt", writes=True, key="the same call")
-    with pytest.raises(Conflict, match="not begun again"):
+    with pytest.raises(Conflict, match="not started again"):
         execute(lab, AGENT, "echo once >> count.txt", writes=True, key="the same call")
     assert (lab.paths.project / "count.txt").read_text() == "once\n"
 

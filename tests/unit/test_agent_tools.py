@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from labwright.llm.chat import ToolCall
 from labwright.services.runs import failures
 from labwright.services.runs import verbs as runs
 from labwright.services.sweeps import verbs as sweeps
+from labwright.store import approvals as stored_approvals
 from labwright.store import memories as stored_memories
 from tests.support.chatting import Talk, call, script, talking
 from tests.support.lab import ended_run, lab_in, make_run
@@ -41,6 +43,35 @@ def use(lab: Lab, *calls: ToolCall) -> list[dict[str, Any]]:
         talk = Talk(lab)
         talk.say("Do it")
     return [json.loads(text) for text in talk.results()]
+
+
+# Conversations of earlier versions
+
+
+def test_a_call_under_an_old_name_is_still_made(lab: Lab) -> None:
+    run = ended_run(lab, "base", output="hello\n", series={"loss": [0.5]})
+    shown, digest, lines, made = use(
+        lab,
+        call("show_run", run="base"),
+        call("log_digest", run="base"),
+        call("grep_log", run="base", pattern="hello"),
+        call("start_run", command="true", name="again"),
+    )
+    assert (shown["id"], digest["run_id"], lines["content"], made["name"]) == (run.id, run.id, "hello", "again")
+
+
+def test_an_approval_of_an_earlier_version_is_carried_out(lab: Lab) -> None:
+    run = ended_run(lab, "old")
+    with talking(lab, script([call("delete_run", run="old")], ["Done."])):
+        talk = Talk(lab)
+        talk.say("Delete it")
+        (asked,), _ = approvals.page(lab, "pending", None, 10, None)
+        with lab.db.transaction() as tx:  # as an earlier version has stored it
+            action = {"tool": "delete_run", "arguments": {"run": run.id}}
+            stored_approvals.change(tx, replace(asked, action=action), "test")
+        approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
+        talk.wait_for_rest()
+    assert json.loads(talk.results()[-1]) == {"deleted": True, "id": run.id}
 
 
 # Numbers

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import asdict
 
-from labwright.agent.tools import references
 from labwright.agent.tools.tool import (
     PLAN_REFERENCE,
     Compiling,
@@ -44,7 +43,7 @@ def list_plans(context: ToolContext, status: list[str] | None = None, limit: int
 
 
 def get_plan(context: ToolContext, plan_id: str) -> Json:
-    found = plans.get(context.lab, references.plan_id(context.lab, plan_id))
+    found = plans.get(context.lab, context.plan_id(plan_id))
     shown = found["raw_markdown"]
     return {**_facts(found), **context.cite("text", what=found["id"], shown=shown[:_CITED]), "raw_markdown": shown}
 
@@ -80,7 +79,7 @@ def change_plan(
     compile: bool = True,
     rehearsal: bool = True,
 ) -> Json:
-    plan = references.plan_id(context.lab, plan_id)
+    plan = context.plan_id(plan_id)
     found = stored.get(context.lab.db.reader(), plan)
     if context.session is not None and not context.is_own(found.created_by, found.session_id):
         raise Forbidden(f"Plan {plan} belongs to another conversation.", hint="Save yours as a new plan.")
@@ -101,23 +100,23 @@ def change_plan(
 def compile_plan(
     context: ToolContext, plan_id: str, answers: list[str] | None = None, rehearsal: bool | None = None
 ) -> Json:
-    plan = references.plan_id(context.lab, plan_id)
+    plan = context.plan_id(plan_id)
     wanted = plans.CompileOptions(answers=tuple(answers or ()), rehearsal=rehearsal)
     return _compiled(context, plan, lambda: plans.compile_plan(context.lab, plan, wanted, context.actor))
 
 
 def validate_plan(context: ToolContext, plan_id: str, rehearsal: bool | None = None) -> Json:
-    plan = references.plan_id(context.lab, plan_id)
+    plan = context.plan_id(plan_id)
     return _compiled(context, plan, lambda: plans.validate(context.lab, plan, context.actor, rehearsal))
 
 
 def execute_plan(context: ToolContext, plan_id: str) -> Json:
-    plan = references.plan_id(context.lab, plan_id)
+    plan = context.plan_id(plan_id)
     return _facts(plans.execute(context.lab, plan, context.actor))
 
 
 def stop_plan(context: ToolContext, plan_id: str) -> Json:
-    plan = references.plan_id(context.lab, plan_id)
+    plan = context.plan_id(plan_id)
     found = stored.get(context.lab.db.reader(), plan)
     working = found.compiling_by or found.executed_by or found.created_by
     if context.session is None:
@@ -181,7 +180,7 @@ def _question(question: Json) -> str:
 
 def wait_for_plan(context: ToolContext, plan_id: str) -> Json:
     """In a conversation: wait for the compilation. Outside, `outside.py` waits until nobody works on the plan."""
-    return _outcome(context, references.plan_id(context.lab, plan_id), events.last_seq(context.lab.db.reader()))
+    return _outcome(context, context.plan_id(plan_id), events.last_seq(context.lab.db.reader()))
 
 
 def ask_user(context: ToolContext, questions: list[str]) -> Json:

@@ -6,7 +6,6 @@ import json
 from itertools import islice
 from typing import Any
 
-from labwright.agent.tools import references
 from labwright.agent.tools.tool import (
     LONGEST_COMMAND,
     RUN_REFERENCE,
@@ -49,7 +48,7 @@ def list_runs(
     tag: str | None = None,
     limit: int = 20,
 ) -> Json:
-    sweep = references.sweep_id(context.lab, sweep_id) if sweep_id else None
+    sweep = context.sweep_id(sweep_id) if sweep_id else None
     given = {"status": status, "sweep_id": sweep, "q": q, "tag": tag}
     filters = {name: value for name, value in given.items() if value}
     wanted = stored.Filter(**{**filters, "status": tuple(status or ())})  # type: ignore[arg-type]
@@ -94,7 +93,7 @@ def create_run(
             return _failed_before(before)
     wanted = NewRun(
         command=command,
-        sweep_id=references.sweep_id(context.lab, sweep_id) if sweep_id else None,
+        sweep_id=context.sweep_id(sweep_id) if sweep_id else None,
         after=tuple(runs.find(context.lab, one).id for one in after or ()),
         gpuwrap_config=GpuwrapConfig(**gpuwrap_config) if gpuwrap_config else None,
         slurm={**dict.fromkeys(_SLURM_NAMES), "extra": [], **slurm} if slurm else None,

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from labwright.agent.tools import references
 from labwright.agent.tools.runs import COMMAND, GPUS, GPUWRAP, TAGS, WORKDIR
 from labwright.agent.tools.tool import (
     SWEEP_REFERENCE,
@@ -51,7 +50,7 @@ def _brief(context: ToolContext, shown: Json) -> Json:
 
 
 def get_sweep(context: ToolContext, sweep_id: str) -> Json:
-    found = references.sweep_id(context.lab, sweep_id)
+    found = context.sweep_id(sweep_id)
     return {**sweep_views.get(context.lab, found), **context.cite("sweep", sweep_id=found)}
 
 
@@ -59,7 +58,7 @@ def get_sweep_results(
     context: ToolContext, sweep_id: str, key: str | None = None, goal: str | None = None, limit: int = 5
 ) -> Json:
     """Return the configurations, best first; in a conversation each has its own evidence."""
-    sweep = references.sweep_id(context.lab, sweep_id)
+    sweep = context.sweep_id(sweep_id)
     facts = _brief(context, sweep_views.get(context.lab, sweep))
     try:
         found = sweep_views.results(context.lab, sweep, key, goal, limit)
@@ -164,7 +163,7 @@ def _change(context: ToolContext, sweep_id: str, *, verb: str, change: Verb) -> 
 
 def _own(context: ToolContext, reference: str, verb: str) -> str:
     """Return the sweep's id, once it is clear that the caller may change the sweep."""
-    sweep = references.sweep_id(context.lab, reference)
+    sweep = context.sweep_id(reference)
     found = sweep_views.get(context.lab, sweep)
     if context.session is None:
         ownership.check_sweep(context.lab, sweep, context.actor)
@@ -175,12 +174,12 @@ def _own(context: ToolContext, reference: str, verb: str) -> str:
 
 
 def start_sweep(context: ToolContext, sweep_id: str) -> Json:
-    sweep = references.sweep_id(context.lab, sweep_id)
+    sweep = context.sweep_id(sweep_id)
     return _made(context, sweeps.start(context.lab, sweep, context.actor))
 
 
 def retry_failed_runs(context: ToolContext, sweep_id: str) -> Json:
-    sweep = references.sweep_id(context.lab, sweep_id)
+    sweep = context.sweep_id(sweep_id)
     done = sweeps.retry_failed(context.lab, sweep, context.actor)
     return {**_made(context, done.sweep), "added": done.added, "already": done.already}
 

@@ -16,8 +16,10 @@ from labwright.agent.evidence.evidence import Evidence, Reading
 from labwright.agent.evidence.sources import look
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
+from labwright.domain.ids import PLAN, SWEEP
 from labwright.domain.session import EndReason, Session, Wait
 from labwright.llm.chat import ToolSpec
+from labwright.services.references import full_id
 from labwright.store.idempotency import IdempotencyKey
 
 Json = dict[str, Any]
@@ -47,6 +49,12 @@ class ToolContext:
     @property
     def session_id(self) -> str | None:
         return self.session.id if self.session else None
+
+    def sweep_id(self, reference: str) -> str:
+        return full_id(self.lab, SWEEP, reference)
+
+    def plan_id(self, reference: str) -> str:
+        return full_id(self.lab, PLAN, reference.removeprefix("@"))
 
     def cite(self, kind: str, **source: Any) -> Json:
         """Return `{"evidence": id}` for a source as it is now; nothing outside of a conversation."""

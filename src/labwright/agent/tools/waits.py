@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from labwright.agent.tools import references
 from labwright.agent.tools.plans import wait_for_plan
 from labwright.agent.tools.tool import (
     PLAN_REFERENCE,
@@ -31,7 +30,7 @@ def wait_for_run(context: ToolContext, run_ids: list[str], any_of_them: bool = F
 
 
 def wait_for_sweep(context: ToolContext, sweep_id: str, note: str = "") -> Json:
-    found = sweeps.get(context.lab.db.reader(), references.sweep_id(context.lab, sweep_id)).id
+    found = sweeps.get(context.lab.db.reader(), context.sweep_id(sweep_id)).id
     return _wait(Wait(run_ids=(), sweep_id=found, any_of_them=False, note=note[:1000]))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from labwright.agent.tools import references
 from labwright.agent.tools.runs import GPUS
 from labwright.agent.tools.sweeps import BUDGET, METRIC, PARALLEL, PARAMETERS, SEEDS, full_metric
 from labwright.agent.tools.tool import Json, Tool, ToolContext, several, text, whole
@@ -13,10 +12,13 @@ from labwright.agent.wild import verbs
 from labwright.agent.wild.wanted import NewWild
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor
+from labwright.domain.errors import Invalid, NotFound
+from labwright.domain.ids import WILD, is_id
 from labwright.domain.wild import Wild
 from labwright.services import ownership
 
 _BRIEF = ("id", "goal", "status", "status_reason", "sweep_id", "criterion", "budget", "used", "best", "created_at")
+_NEWEST = 1000  # beginnings of ids are looked up among these
 Verb = Callable[[Lab, str, Actor], Wild]
 
 
@@ -25,8 +27,22 @@ def list_wild(context: ToolContext, limit: int = 20) -> Json:
     return {"wild": [_brief(context, loop) for loop in found], "more": more is not None}
 
 
+def _find(context: ToolContext, reference: str) -> Wild:
+    """Return the loop with this id, or with this beginning of an id, or the newest for `last`."""
+    prefix = reference if reference.startswith(f"{WILD}-") else f"{WILD}-{reference}"
+    if is_id(prefix, WILD):
+        return verbs.get(context.lab, prefix)
+    newest, _ = verbs.page(context.lab, _NEWEST, None)
+    found = newest[:1] if reference == "last" else [one for one in newest if reference and one.id.startswith(prefix)]
+    if len(found) > 1:
+        raise Invalid(f"{reference!r} matches more than one wild loop.", hint="Type more of the id.")
+    if not found:
+        raise NotFound(f"There is no wild loop {reference!r}.", hint="List them with list_wild.")
+    return found[0]
+
+
 def get_wild(context: ToolContext, wild_id: str) -> Json:
-    return verbs.view(context.lab, verbs.get(context.lab, references.wild_id(context.lab, wild_id)))
+    return verbs.view(context.lab, _find(context, wild_id))
 
 
 def start_wild(
@@ -68,7 +84,7 @@ def steer_wild(context: ToolContext, wild_id: str, text: str) -> Json:
 
 def _own(context: ToolContext, reference: str, verb: str) -> str:
     """Return the loop's id, once it is clear that the caller may change the loop."""
-    found = verbs.get(context.lab, references.wild_id(context.lab, reference))
+    found = _find(context, reference)
     if context.session is None:
         ownership.check_wild(context.lab, found.id, context.actor)
     elif not context.is_own(found.created_by, found.session_id):
