@@ -1,4 +1,4 @@
-"""Who did something: a person, an agent, a run, or Labwright itself; and what each scope of token may do."""
+"""Who did something: a person, an agent, a run or Labwright itself, and the scopes of tokens."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ class Scope(StrEnum):
     PERSON = "person"
     VIEWER = "viewer"
     AGENT = "agent"
-    PLANNER = "planner"  # an agent that plans: reads, detects, saves plans
+    PLANNER = "planner"  # an agent that plans: it reads, detects and saves plans
     RUN = "run"
-    ANSWER = "answer"  # answers one question that an agent asked, and does nothing else
+    ANSWER = "answer"  # may answer one question of an agent, nothing else
     SYSTEM = "system"
 
 
@@ -23,7 +23,7 @@ class Actor:
 
     @classmethod
     def of(cls, text: str) -> Actor:
-        """The way back from its words."""
+        """Parse the text form of an actor."""
         scope, _, name = text.partition(":")
         return cls(Scope(scope), name)
 

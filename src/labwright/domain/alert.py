@@ -1,4 +1,4 @@
-"""Something a person or an agent should know, with choices that can be answered."""
+"""An alert: a message for a person or an agent, with choices for an answer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AlertStatus(StrEnum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alert:
     id: str
-    run_id: str | None  # None: it is about a whole sweep, or a wild loop
+    run_id: str | None  # None: the alert is about a whole sweep or a wild loop
     message: str
     severity: Severity
     created_at: str
@@ -51,7 +51,7 @@ class Alert:
         return replace(self, status=AlertStatus.RESOLVED, answer=choice, answered_by=by, answered_at=at)
 
     def after_end(self) -> Alert:
-        """Of a run that has ended: nothing is left to stop, but it can be run again."""
+        """Adapt the choices to a run that has ended: offer rerun instead of stop."""
         if "stop" not in self.choices:
             return self
         left = tuple(choice for choice in self.choices if choice != "stop")
@@ -61,7 +61,7 @@ class Alert:
         if self.status is AlertStatus.RESOLVED:
             raise Conflict(
                 f"Alert {self.id} was already answered with {self.answer!r}.",
-                hint="An answer is final; look at the run's events to see what it did.",
+                hint="An answer is final. The run's events show its effect.",
             )
         if self.choices and choice not in self.choices:
-            raise Invalid(f"{choice!r} is not one of the choices.", hint=f"Choose: {', '.join(self.choices)}.")
+            raise Invalid(f"{choice!r} is not a choice of this alert.", hint=f"Choose: {', '.join(self.choices)}.")

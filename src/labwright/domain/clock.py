@@ -1,11 +1,11 @@
-"""Times as people and JSON see them: RFC 3339, UTC, milliseconds; they sort as text."""
+"""Times as text: RFC 3339, UTC, milliseconds. They sort as text."""
 
 from __future__ import annotations
 
 import time
 from datetime import datetime
 
-_SLACK = 0.01  # of a millisecond, which a float of today cannot always hold: a time that was read is written the same
+_SLACK = 0.01  # of a millisecond: floats are not exact enough, and a parsed time must be written back unchanged
 
 
 def now() -> str:
@@ -23,5 +23,5 @@ def epoch_seconds(text: str) -> float:
 
 
 def seconds_apart(moment: float) -> float:
-    """From now, either way. A moment to come is one from before the clock was set back: as good as long ago."""
+    """Return the distance to now in either direction. A future moment means that the clock was set back."""
     return abs(time.time() - moment)

@@ -1,4 +1,4 @@
-"""What there is to run on, and what that advises."""
+"""The machine or cluster that runs use, and the recommendations that follow from it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class GpuwrapAdvice(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetectionDetail:
-    """One thing that was looked at, and what it said."""
+    """One source that detection checked, and its result."""
 
     looked_at: str
     said: str
@@ -43,12 +43,12 @@ class DetectionDetail:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A queue of Slurm and what stands behind it."""
+    """A Slurm partition and its resources."""
 
     name: str
     default: bool
     state: str  # up, down, drain, inact
-    time_limit_seconds: int | None  # none: no limit
+    time_limit_seconds: int | None  # None: no limit
     nodes: int
     nodes_unwell: int  # down, drained or silent
     cpus: int
@@ -57,18 +57,18 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A machine of Slurm's."""
+    """A node of a Slurm cluster."""
 
     name: str
-    state: str  # in Slurm's word: idle, mixed, allocated, drained, down*, …
+    state: str  # Slurm's own state: idle, mixed, allocated, drained, down*, …
     is_well: bool
-    reason: str  # why an administrator, or Slurm itself, took it out
+    reason: str  # why an administrator or Slurm took the node out
     partitions: tuple[str, ...]
     cpus: int
     cpus_allocated: int
     memory_mb: int
     gpus: int
-    gpus_allocated: int | None = None  # none: this Slurm does not tell
+    gpus_allocated: int | None = None  # None: this Slurm does not report it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,23 +85,23 @@ class Cluster:
     nodes: tuple[Node, ...] = ()
     shared_machine: bool = False
     gpuwrap: GpuwrapAdvice = GpuwrapAdvice.NOT_APPLICABLE
-    max_parallel: int = 1  # as advised
-    parallel_by_hand: int | None = None  # at most so many runs at a time, of whatever kind: a person said so
+    max_parallel: int = 1  # recommended
+    parallel_by_hand: int | None = None  # limit of parallel runs set by a person
     evidence: tuple[DetectionDetail, ...] = ()
     last_detected_at: str = ""
     gpu_count: int = field(default=0)
 
     def at_a_time(self, max_parallel: int) -> int:
-        """So many runs: as set by hand; else, where there are no cards, as the setting has it; else as advised."""
+        """Return the limit of parallel runs: set by hand, else the setting (without GPUs), else the recommendation."""
         setting = max_parallel if self.type is ClusterType.CPU_ONLY else 0
         return self.parallel_by_hand or setting or self.max_parallel
 
     def runs_at_work(self, gpus: int) -> int:
-        """Of Slurm, which takes any number: how many that take so many cards each are likely to run side by side."""
+        """Estimate how many runs with this many GPUs each Slurm can run at the same time."""
         return max(1, self.parallel_by_hand or self.max_parallel // max(1, gpus))
 
     def to_dict(self, max_parallel: int) -> dict[str, Any]:
-        """`max_parallel` is the setting of that name."""
+        """Return the JSON form. `max_parallel` is the setting of that name."""
         data = asdict(self)
         data["gpus"] = [gpu.to_dict() for gpu in self.gpus]
         data["recommended"] = {"gpuwrap": data.pop("gpuwrap"), "max_parallel": self.at_a_time(max_parallel)}
@@ -121,7 +121,7 @@ def advise_gpuwrap(kind: ClusterType, shared: bool) -> GpuwrapAdvice:
 
 
 def advise_parallel(kind: ClusterType, gpu_count: int, cpu_count: int) -> int:
-    """One run a GPU; on CPUs half the cores, since a training process rarely keeps to one."""
+    """Recommend one run per GPU, or half the cores without GPUs: training rarely uses only one core."""
     if gpu_count and kind is not ClusterType.CPU_ONLY:
         return gpu_count
     return max(1, cpu_count // 2)

@@ -1,8 +1,4 @@
-"""A run's parameters once its command is another: what the old command showed of them must follow the new one.
-
-Else a rerun with `--lr 9` would count for the configuration with `--lr 0.2`. What neither command shows was said of the
-run from elsewhere, and stays.
-"""
+"""Read command lines: arguments and values, environment activation, and the parameters of a run."""
 
 from __future__ import annotations
 
@@ -12,33 +8,37 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-_NOT_PART = ("seed",)
+_IGNORED = ("seed",)
 _PLACE = r"""(?:'[^'\n]*activate'|"[^"\n]*activate"|(?:'[^'\n]*'|"[^"\n]*"|[^\s'"&;])*activate)"""
 _ACTIVATES = re.compile(
     rf"(?:\s*(?:(?:source|\.)\s+{_PLACE}|(?:conda|mamba|micromamba)\s+activate\s+\S+?)\s*(?:&&|;|\n))+"
 )
-_LONGEST_READ = 20_000  # characters; beyond it the shell's rules for words would take minutes
-_OF_ENVIRONMENT = ("ModuleNotFoundError", "ImportError")
-_GONE = object()
+_LONGEST_PARSED = 20_000  # characters; shell parsing of a longer command would take minutes
+_ENVIRONMENT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_REMOVED = object()
 Params = Mapping[str, Any]
 
 
 def params_after_change(command: str, params: Mapping[str, Any], before: str) -> dict[str, Any]:
-    """Of a run of `command`, which had `params` while its command was `before`."""
+    """Return the parameters of a run whose command changed from `before` to `command`.
+
+    Parameters that the old command shows follow the new command. Otherwise a rerun with `--lr 9` would count for the
+    configuration with `--lr 0.2`. Parameters that neither command shows stay.
+    """
     found = {name: _value_in(command, name, value, before) for name, value in params.items()}
-    return {name: value for name, value in found.items() if value is not _GONE}
+    return {name: value for name, value in found.items() if value is not _REMOVED}
 
 
 def _value_in(command: str, name: str, value: Any, before: str) -> Any:
     was, given = _option(before, name), _option(command, name)
     if was != given:
-        return _GONE if given is None else _read(given)
-    word = (as_text(value), None)  # without a name, as in `train.py 0.2`
-    return _GONE if word in words_and_values(before) and word not in words_and_values(command) else value
+        return _REMOVED if given is None else _read(given)
+    word = (as_text(value), None)  # a positional argument, as in `train.py 0.2`
+    return _REMOVED if word in words_and_values(before) and word not in words_and_values(command) else value
 
 
 def _option(command: str, name: str) -> str | None:
-    """As written; of a switch, such as `--amp`, nothing."""
+    """Return the value of an option as written, "" for a switch such as `--amp`, or None."""
     found = {_plain(word): value or "" for word, value in words_and_values(command) if value or word.startswith("-")}
     return found.get(_plain(name))
 
@@ -66,32 +66,32 @@ def as_text(value: Any) -> str:
 
 
 def shape(command: str) -> tuple[str, ...]:
-    """What is run, without the values of its options. With which seed and in which environment is no part of it."""
-    return tuple(word for word, _ in words_and_values(command) if word.lstrip("-") not in _NOT_PART)
+    """Return the command without option values, the seed and the environment activation."""
+    return tuple(word for word, _ in words_and_values(command) if word.lstrip("-") not in _IGNORED)
 
 
 def params_of(command: str, params: Params) -> dict[str, Any]:
-    """The configuration: what was said of it, else what the command's options say. The seed is no part of it."""
+    """Return the configuration without the seed: the given params, else the options of the command."""
     found = dict(params) or {word.lstrip("-"): value for word, value in words_and_values(command) if value is not None}
-    return {name: _number(value) for name, value in found.items() if name not in _NOT_PART}
+    return {name: _number(value) for name, value in found.items() if name not in _IGNORED}
 
 
 def activation_of(command: str) -> str:
-    """The words at its beginning that choose an environment."""
+    """Return the start of the command that activates an environment."""
     found = _ACTIVATES.match(command)
     return found.group(0) if found else ""
 
 
 def may_fail_alike(kind: str, one: str, other: str) -> bool:
-    """What is not installed in one environment may be in another; everything else fails in both."""
-    return not kind.startswith(_OF_ENVIRONMENT) or activation_of(one).strip() == activation_of(other).strip()
+    """Return whether both commands would fail with this error. Import errors depend on the environment."""
+    return not kind.startswith(_ENVIRONMENT_ERRORS) or activation_of(one).strip() == activation_of(other).strip()
 
 
 def words_and_values(command: str) -> list[tuple[str, str | None]]:
-    """`--lr 0.1`, `--lr=0.1` and `lr=0.1` with their values, as written; other words without."""
+    """Split a command into words. `--lr 0.1`, `--lr=0.1` and `lr=0.1` come with their value, other words with None."""
     command = command[len(activation_of(command)) :]
     try:
-        words = shlex.split(command) if len(command) <= _LONGEST_READ else command.split()
+        words = shlex.split(command) if len(command) <= _LONGEST_PARSED else command.split()
     except ValueError:
         words = command.split()
     found: list[tuple[str, str | None]] = []

@@ -1,4 +1,4 @@
-"""Errors people see. The docstring is the default message; `hint` says what to do next."""
+"""Errors that users see. The docstring is the default message; `hint` says what to do next."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ FieldPath = tuple[str | int, ...]
 
 
 class LabwrightError(Exception):
-    """Something went wrong inside Labwright."""
+    """An internal error occurred in Labwright."""
 
     code = "internal"
     hint = ""
@@ -21,7 +21,7 @@ class LabwrightError(Exception):
 
 
 class Invalid(LabwrightError):
-    """The request cannot be carried out as written."""
+    """The request is not valid."""
 
     code = "invalid"
 
@@ -34,31 +34,31 @@ class Invalid(LabwrightError):
         faults: Sequence[tuple[FieldPath, str]] = (),
     ) -> None:
         super().__init__(message, hint=hint)
-        self.field = field  # where in the request it is, so that whoever wrote a file can be shown the line
-        self.faults = faults or [(field, self.message)]  # each with its own place
+        self.field = field  # the path in the request, so that the CLI can point to the line of a file
+        self.faults = faults or [(field, self.message)]  # each fault with its own path
 
 
 class NotFound(LabwrightError):
-    """There is nothing by that id."""
+    """There is nothing with that id."""
 
     code = "not_found"
 
 
 class Conflict(LabwrightError):
-    """The present state does not allow this."""
+    """The current state does not allow this."""
 
     code = "conflict"
 
 
 class Unauthorized(LabwrightError):
-    """A valid token is needed."""
+    """This needs a valid token."""
 
     code = "unauthorized"
-    hint = "Send the token from .labwright/token as X-Auth-Token, or as Authorization: Bearer."
+    hint = "Send the token from .labwright/token in X-Auth-Token or in Authorization: Bearer."
 
 
 class Forbidden(LabwrightError):
-    """This token may not do that."""
+    """This token does not allow that."""
 
     code = "forbidden"
 
@@ -70,23 +70,23 @@ class TooLarge(LabwrightError):
 
 
 class StorageFailed(LabwrightError):
-    """The state folder cannot be written."""
+    """The state folder is not writable."""
 
     code = "storage"
-    hint = "Free disk space or make .labwright writable, then try again; nothing was changed."
+    hint = "Free disk space or make .labwright writable, then try again. Nothing was changed."
 
 
 class IllegalMove(Conflict):
-    """A run cannot go from its present status to that one."""
+    """The current status does not allow this change."""
 
     code = "illegal_move"
 
 
 class ServerUnreachable(LabwrightError):
-    """No Labwright server answers for this project."""
+    """No Labwright server is running for this project."""
 
     code = "unreachable"
-    hint = "Start one with: labwright up -d"
+    hint = "Start it with: labwright up -d"
 
 
 _MUST_BE = {
@@ -96,9 +96,9 @@ _MUST_BE = {
     "bool": "must be true or false",
     "string": "must be text",
     "list": "must be a list",
-    "dict": "must have fields of its own",
-    "model_attributes": "must have fields of its own",
-    "model": "must have fields of its own",
+    "dict": "must be an object with fields",
+    "model_attributes": "must be an object with fields",
+    "model": "must be an object with fields",
 }
 _LIMITS = {
     "greater_than_equal": ("ge", "must be {} or more"),
@@ -111,20 +111,20 @@ _LIMITS = {
     "too_short": ("min_length", "has too few entries: {} at least"),
 }
 
-_LENGTHS = ("too_long", "too_short")  # of lists, and of text that is checked further
+_LENGTHS = ("too_long", "too_short")  # kinds that pydantic uses for lists and for text
 
 
 def describe_validation_error(fault: Mapping[str, Any]) -> str:
-    """Behind the name of the field."""
+    """Describe what is wrong with a value that pydantic refused, as text after the name of the field."""
     kind, context = fault["type"], fault.get("ctx") or {}
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return "is not known"
+        return "is not a known field"
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
     if kind == "string_pattern_mismatch":
-        return f"does not have the form {context['pattern']}"
+        return f"does not match {context['pattern']}"
     if kind in _LIMITS:
         name, form = _LIMITS[f"string_{kind}" if isinstance(fault.get("input"), str) and kind in _LENGTHS else kind]
         return form.format(_plain(context[name]))

@@ -1,4 +1,4 @@
-"""One stored, ordered stream of facts and who did them; hints are the unstored kind beside it."""
+"""Events: one stored, ordered stream of facts with their actor. Hints are not stored."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class EventType(StrEnum):
     GC_DONE = "gc.done"
 
 
-# What people say to their assistants, and are asked by them: not for agents, which have no way into conversations.
+# Conversations with assistants. Agents must not read these events.
 OF_CONVERSATIONS = frozenset(
     kind for kind in EventType if kind.partition(".")[0] in ("session", "approval", "suggestion", "memory")
 )
@@ -67,7 +67,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """Something grew; refetch by position. Coalesced, never stored."""
+    """A signal that something grew and clients should fetch the new part. Coalesced, never stored."""
 
     topic: str
     run_id: str = ""

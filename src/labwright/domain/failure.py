@@ -1,4 +1,4 @@
-"""Failures as kinds: a traceback without what differs by chance, and whether a configuration lies where one failed."""
+"""Group failures: a traceback without random details, and whether two configurations are close to each other."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line \d+, in (?P<function>\S+)')
-_BY_CHANCE = re.compile(r"0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
-_PLACES = re.compile(r"(?:/[\w.+-]+)+")
-_FACTOR = 2.0  # numbers that differ by less than this are neighbours
+_RANDOM = re.compile(r"0x[0-9a-fA-F]+|\b\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b")
+_PATHS = re.compile(r"(?:/[\w.+-]+)+")
+_FACTOR = 2.0  # numbers within this factor count as close
 Params = Mapping[str, Any]
 
 
 def signature(traceback: str) -> str:
-    """Where it was raised and what, the same for runs that failed for the same reason."""
+    """Return the error and where it was raised. Runs that fail for the same reason get the same text."""
     lines = traceback.strip().splitlines()
     frames = [_frame(found) for line in lines if (found := _FRAME.match(line))]
     said = lines[-1].strip() if lines else ""
-    said = _BY_CHANCE.sub("#", _PLACES.sub("/…", said))
+    said = _RANDOM.sub("#", _PATHS.sub("/…", said))
     return " < ".join([said, *reversed(frames[-3:])])[:500]
 
 
@@ -28,7 +28,7 @@ def _frame(found: re.Match[str]) -> str:
 
 
 def are_near(one: Params, other: Params) -> bool:
-    """The same region: equal in words, and in numbers within a factor of two."""
+    """Return whether two configurations have equal text values and numbers within a factor of two."""
     return one.keys() == other.keys() and all(_is_near(one[name], other[name]) for name in one)
 
 
@@ -41,6 +41,6 @@ def _is_near(one: Any, other: Any) -> bool:
 
 
 def may_be_ended_by_slurm(facts: dict[str, Any]) -> bool:
-    """A job that was told to end, or killed, has not ended for a reason that its sidecar could know."""
+    """Return whether Slurm may have ended the job. Its sidecar cannot know why a job was terminated or killed."""
     killed = facts["reason"] == "exit_code" and facts["signal"] == signal.SIGKILL
     return killed or bool(facts["reason"] == "terminated")

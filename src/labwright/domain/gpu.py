@@ -1,4 +1,4 @@
-"""A GPU as the driver and the leases show it; when one is free, who may take it, and how to say why not."""
+"""GPUs: what the driver and the leases report, which GPUs are free, who may take them, and their use over time."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-# They sit on a card without computing on it; what memory they hold still counts against the limit.
+# These processes use a GPU without computing on it. Their memory still counts against the limit.
 HOUSEKEEPING = frozenset({"Xorg", "Xwayland", "gnome-shell", "nvidia-cuda-mps-server"})
 
-# How frameworks and drivers put it, whatever the case of the letters.
+# Messages of frameworks and drivers, matched without case.
 OUT_OF_MEMORY = (
     r"CUDA out of memory|CUDA error: out of memory|torch(?:\.cuda)?\.OutOfMemoryError"
     r"|RESOURCE_EXHAUSTED: .{0,200}?(?:out of memory|allocat)|OOM when allocating tensor(?!.{0,300}device:CPU)"
@@ -28,7 +28,7 @@ GPU_ERROR = (
     r"|CUDA driver version is insufficient|Driver/library version mismatch|device-side assert triggered"
     r"|CUDA error: [^\n]{1,120}|cudaError[A-Z]\w+|CUDNN_STATUS_(?:NOT_INITIALIZED|EXECUTION_FAILED))"
 )
-# In lower case: each phrase of a crowded card holds one of them, so that a long text is searched by them first.
+# In lower case. Every message about a full or busy GPU contains one of these, so they are searched for first.
 CROWDING_WORDS = (
     "out of memory",
     "outofmemoryerror",
@@ -56,7 +56,7 @@ class GpuProcess:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaseHolder:
-    """Written by the holder into the lease file; another user's words, so never trusted beyond display."""
+    """The content of a lease file. Another user may have written it, so it is only displayed, never trusted."""
 
     run_id: str
     user: str
@@ -89,7 +89,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BusyLimits:
-    """Up to here a card with no process on it still counts as free."""
+    """A GPU without processes counts as free up to these limits."""
 
     memory_mb: int = 1024
     utilization: int = 10
@@ -97,7 +97,7 @@ class BusyLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiter:
-    """Someone in the queue: how many cards, and which ones would do, the best first."""
+    """A request in the GPU queue: how many GPUs, and which are acceptable, the best first."""
 
     run_id: str
     user: str
@@ -108,12 +108,12 @@ class Waiter:
 
 
 def tells_of_crowding(line: str) -> bool:
-    """Whether a line of output says that a card had no memory or no time left."""
+    """Return whether a line of output reports that a GPU was out of memory or busy."""
     return re.search(f"{OUT_OF_MEMORY}|{DEVICE_BUSY}", line, re.IGNORECASE) is not None
 
 
 def foreign_on(gpu: Gpu, own_pids: Collection[int] = ()) -> tuple[GpuProcess, ...]:
-    """Processes on a card that are neither ours nor mere housekeeping."""
+    """Return the processes on a GPU that are neither ours nor housekeeping."""
     return tuple(p for p in gpu.processes if p.pid not in own_pids and p.name not in HOUSEKEEPING)
 
 
@@ -122,15 +122,15 @@ def is_free(gpu: Gpu, limits: BusyLimits, own_pids: Collection[int] = ()) -> boo
 
 
 def why_busy(gpu: Gpu, limits: BusyLimits, own_pids: Collection[int] = ()) -> str:
-    """What the driver shows against a card, in words; empty when it is free."""
+    """Return why the driver's report counts the GPU as busy, or an empty text if it is free."""
     foreign = foreign_on(gpu, own_pids)
     if foreign:
         return f"GPU {gpu.index} is in use by {', '.join(_process_words(p) for p in foreign)}"
     if gpu.memory_used_mb > limits.memory_mb:
-        # Processes of another container or user may be hidden: held memory alone is use.
-        return f"GPU {gpu.index} has {_gigabytes(gpu.memory_used_mb)} of memory in use and shows no process"
+        # Processes of another container or user may be hidden, so used memory alone counts as use.
+        return f"GPU {gpu.index} has {_gigabytes(gpu.memory_used_mb)} of memory in use but shows no process"
     if gpu.utilization > limits.utilization:
-        return f"GPU {gpu.index} is {gpu.utilization}% busy and shows no process"
+        return f"GPU {gpu.index} is {gpu.utilization}% busy but shows no process"
     return ""
 
 
@@ -146,21 +146,21 @@ def kept_words(gpu: Gpu, waiter: Waiter, now: float) -> str:
 
 
 def pick_gpus(free: Sequence[str], kept: Collection[str], count: int) -> tuple[str, ...]:
-    """The first `count` free cards that nobody older comes first for; none at all when there are too few."""
+    """Return the first `count` free GPUs that are not reserved for older requests, or nothing if there are too few."""
     mine = tuple(uuid for uuid in free if uuid not in kept)
     return mine[:count] if len(mine) >= count else ()
 
 
 def by_preference(gpus: Sequence[Gpu]) -> tuple[Gpu, ...]:
-    """The emptiest first, then the lowest index."""
+    """Sort by used memory, then by index."""
     return tuple(sorted(gpus, key=lambda gpu: (gpu.memory_used_mb, gpu.index)))
 
 
 def kept_for_others(free: Sequence[str], ahead: Sequence[Waiter], now: float) -> dict[str, Waiter]:
-    """Which free cards belong to someone older in the queue (`ahead`: oldest first).
+    """Return which free GPUs are reserved for older requests (`ahead`, oldest first).
 
-    One whose request fits takes its cards next. One that does not fit yet is passed until it has aged; then
-    every card that comes free is kept for it, unless leases ending would not be enough to serve it.
+    A request that fits takes its GPUs next. Younger requests may pass one that does not fit yet until it has aged.
+    Then every free GPU is reserved for it, unless the usable GPUs could never be enough.
     """
     kept: dict[str, Waiter] = {}
     for waiter in ahead:
@@ -172,7 +172,7 @@ def kept_for_others(free: Sequence[str], ahead: Sequence[Waiter], now: float) ->
 
 
 def resolve_names(gpus: Sequence[Gpu], names: Sequence[str]) -> tuple[tuple[Gpu, ...], tuple[str, ...]]:
-    """Cards meant by indices, UUIDs or unique UUID beginnings, as CUDA reads them; and names that fit none."""
+    """Resolve indices, UUIDs or unique UUID prefixes as CUDA does. Return the GPUs and the names that match none."""
     found: dict[str, Gpu] = {}
     unknown: list[str] = []
     for name in (name.strip() for name in names):
@@ -189,7 +189,7 @@ def _is_named(gpu: Gpu, name: str) -> bool:
 
 
 def _process_words(process: GpuProcess) -> str:
-    name = process.name or "an unseen process"
+    name = process.name or "a hidden process"
     who = f"{process.user}'s {name}" if process.user else name
     return f"{who} (pid {process.pid}, {_gigabytes(process.memory_mb)})"
 
@@ -200,16 +200,16 @@ def _gigabytes(megabytes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class GpuReading:
-    """One card at one moment."""
+    """One GPU at one moment."""
 
     utilization: int
     memory_used_mb: int
-    run_id: str  # who held it; empty where nobody did
+    run_id: str  # the run that held it, or empty
 
 
 @dataclass(frozen=True, slots=True)
 class GpuMoment:
-    """All cards at one moment."""
+    """All GPUs at one moment."""
 
     at: float  # seconds since the epoch
     cards: Mapping[str, GpuReading]  # by UUID
@@ -233,12 +233,12 @@ class GpuMoment:
 
 @dataclass(slots=True)
 class GpuTrace:
-    """One card over time, as lists of the same length: each entry stands for what happened in one span."""
+    """One GPU over time, as lists of equal length with one entry per time span."""
 
     uuid: str
-    times: list[float] = field(default_factory=list)  # of the last reading in the span
+    times: list[float] = field(default_factory=list)  # of the last reading in each span
     utilization: list[float] = field(default_factory=list)  # mean
-    memory_used_mb: list[int] = field(default_factory=list)  # greatest
+    memory_used_mb: list[int] = field(default_factory=list)  # maximum
     run_ids: list[str] = field(default_factory=list)  # of the last reading
 
 
@@ -247,7 +247,7 @@ def _reading(gpu: Gpu) -> GpuReading:
 
 
 def gpu_traces(moments: Sequence[GpuMoment], since: float, until: float, points: int) -> list[GpuTrace]:
-    """At most `points` entries a card. A span in which nobody looked has none."""
+    """Return at most `points` entries per GPU. A span without readings has no entry."""
     spans: dict[tuple[str, int], list[tuple[float, GpuReading]]] = {}  # by card and number of the span
     width = (until - since) / points
     for moment in moments:

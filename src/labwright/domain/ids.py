@@ -1,4 +1,4 @@
-"""Ids: a word for the kind and ten random characters, short enough to type and safe in a path or a shell."""
+"""Ids: the kind and ten random characters, short enough to type and safe in a path or a shell."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 import re
 import secrets
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's: no i, l, o, u, so ids survive being read aloud
+_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: without i, l, o and u, which are easy to confuse
 _LENGTH = 10
 _SHAPE = re.compile(rf"[a-z]{{2,5}}-[{_ALPHABET}]{{{_LENGTH}}}")
 
@@ -20,7 +20,7 @@ def new_id(kind: str) -> str:
 
 
 def id_of(kind: str, content: bytes) -> str:
-    """The same for the same content."""
+    """Return the id of this content. Equal content gets an equal id."""
     return f"{kind}-{''.join([_ALPHABET[byte & 31] for byte in hashlib.sha256(content).digest()[:_LENGTH]])}"
 
 

@@ -1,6 +1,6 @@
-"""A conversation: its statuses, and the numbered pieces that everything said and done in it consists of.
+"""Conversations: sessions and their pieces, approval requests, suggestions and memories.
 
-The pieces are the truth: they are only ever appended, and what a model is told is made from them anew each time.
+The pieces are the truth: they are only appended, and every prompt for a model is built from them.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ class Mode(StrEnum):
 
 
 class SessionStatus(StrEnum):
-    IDLE = "idle"  # it is somebody's turn to speak, or an event's
-    WORKING = "working"  # a turn is under way
-    ASKING = "asking"  # the turn goes on when a person has answered
+    IDLE = "idle"  # it waits for a message or an event
+    WORKING = "working"  # a turn is in progress
+    ASKING = "asking"  # the turn continues when a person has answered
 
 
 class PieceKind(StrEnum):
-    USER = "user"  # what a person said
-    WAKE = "wake"  # what was waited for has happened
-    TEXT = "text"  # part of an answer, as it arrives
+    USER = "user"  # a message of the user
+    WAKE = "wake"  # an awaited event happened
+    TEXT = "text"  # part of a reply, as it arrives
     THINKING = "thinking"
-    CALL = "call"  # a tool is called
-    RESULT = "result"  # what it answered
-    EVIDENCE = "evidence"  # numbers that an answer may cite, with where they come from
-    APPROVAL = "approval"  # a person is asked, or has answered
-    PLAN = "plan"  # how far the making of a plan is
-    MESSAGE = "message"  # an answer of the model, whole, with what is wrong with its numbers
-    SUMMARY = "summary"  # of older turns, for the model; the log itself stays whole
-    SUGGESTION = "suggestion"  # how the work could go better, and what became of that
-    NOTICE = "notice"  # something worth knowing, in words
-    END = "end"  # of a turn, and why
+    CALL = "call"  # a tool call
+    RESULT = "result"  # the result of a tool call
+    EVIDENCE = "evidence"  # numbers that a reply may cite, with their sources
+    APPROVAL = "approval"  # a request to a person, or the answer
+    PLAN = "plan"  # the progress of planning
+    MESSAGE = "message"  # a complete reply of the model, with the faults in its numbers
+    SUMMARY = "summary"  # a summary of older turns for the model; the log stays complete
+    SUGGESTION = "suggestion"  # a suggested improvement and its status
+    NOTICE = "notice"  # an information for the user
+    END = "end"  # the end of a turn and its reason
 
 
 class EndReason(StrEnum):
     DONE = "done"
-    WAITING = "waiting"  # an event wakes the session; until then no model is asked
-    QUESTIONS = "questions"  # the person was asked, and the next thing that is said is the answer
+    WAITING = "waiting"  # an event wakes the session; no model is called until then
+    QUESTIONS = "questions"  # the next message answers the agent's questions
     STOPPED = "stopped"
     FAILED = "failed"
-    ROUNDS = "rounds"  # too many rounds of tools in one turn
-    DENIED = "denied"  # a person did not allow what it needed
+    ROUNDS = "rounds"  # too many rounds of tool calls in one turn
+    DENIED = "denied"  # a person denied the request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,12 +67,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """What wakes a session: runs that have ended, or a sweep that no longer runs."""
+    """What wakes a session: the end of runs or of a sweep."""
 
     run_ids: tuple[str, ...] = ()
     sweep_id: str | None = None
     any_of_them: bool = False
-    note: str = ""  # what is to be done then, in the words of whoever waits
+    note: str = ""  # what the agent wants to do then
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -92,17 +92,17 @@ class Session:
     mode: Mode = Mode.AGENT
     status: SessionStatus = SessionStatus.IDLE
     turn: int = 0
-    last_seq: int = 0  # of its newest piece
-    evidence: int = 0  # how many pieces of evidence were minted
+    last_seq: int = 0  # the number of its newest piece
+    evidence: int = 0  # how many evidence pieces exist
     waits: tuple[Wait, ...] = ()
 
     def begin_turn(self, at: str, mode: Mode | None = None) -> Session:
         if self.status is SessionStatus.WORKING:
-            raise Conflict(f"Session {self.id} is at work.", hint="Wait for its answer, or stop it first.")
+            raise Conflict(f"Session {self.id} is working.", hint="Wait for its reply, or stop it first.")
         if self.status is SessionStatus.ASKING:
             raise Conflict(
-                f"Session {self.id} waits for an answer of a person.",
-                hint="Answer it (`labwright approvals`), or stop the session.",
+                f"Session {self.id} is waiting for a person's answer.",
+                hint="Answer it with `labwright approvals`, or stop the session.",
             )
         return replace(self, status=SessionStatus.WORKING, turn=self.turn + 1, updated_at=at, mode=mode or self.mode)
 
@@ -126,17 +126,19 @@ class ApprovalStatus(StrEnum):
     PENDING = "pending"
     APPROVED = "approved"
     DENIED = "denied"
-    WITHDRAWN = "withdrawn"  # nobody waits for it any more: the session was stopped or deleted
+    WITHDRAWN = "withdrawn"  # no longer needed: the session was stopped or deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApprovalRequest:
+    """A request of an agent that only a person can answer. The answer is final."""
+
     id: str
     session_id: str
     turn: int
-    call_id: str  # which call of a tool waits for it; empty: the turn itself does
+    call_id: str  # the tool call that waits for it; empty: the turn itself waits
     question: str
-    action: dict[str, Any] = field(default_factory=dict)  # the tool and its arguments, as they will be carried out
+    action: dict[str, Any] = field(default_factory=dict)  # the tool and its arguments, as they will be executed
     created_at: str
     status: ApprovalStatus = ApprovalStatus.PENDING
     reason: str = ""
@@ -145,9 +147,9 @@ class ApprovalRequest:
 
     def answered(self, approved: bool, reason: str, actor: Actor, at: str) -> ApprovalRequest:
         if actor.scope is not Scope.PERSON:
-            raise Forbidden("Only a person answers what an agent asks for.")
+            raise Forbidden("Only a person can answer an agent's request.")
         if self.status is not ApprovalStatus.PENDING:
-            raise Conflict(f"Approval {self.id} is {self.status} already.", hint="An answer is final.")
+            raise Conflict(f"Approval {self.id} is already {self.status}.", hint="An answer is final.")
         status = ApprovalStatus.APPROVED if approved else ApprovalStatus.DENIED
         return replace(self, status=status, reason=reason, answered_by=str(actor), answered_at=at)
 
@@ -171,16 +173,18 @@ class SuggestionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
+    """An improvement that an assistant suggests. A person accepts or dismisses it."""
+
     id: str
-    text: str  # what is suggested, as it was said
-    template: str = ""  # a file that goes with it, such as a sweep or a script
+    text: str  # the suggestion in the assistant's words
+    template: str = ""  # a file that belongs to it, such as a sweep or a script
     status: SuggestionStatus = SuggestionStatus.PENDING
-    accepted_into: str = ""  # the skill, or the file of the project
+    accepted_into: str = ""  # the skill or the project file
     answered_by: str | None = None
 
     def answered(self, status: SuggestionStatus, by: str, into: str = "") -> Suggestion:
         if self.status is not SuggestionStatus.PENDING:
-            raise Conflict(f"Suggestion {self.id} is {self.status} already.", hint="There is nothing left to do.")
+            raise Conflict(f"Suggestion {self.id} is already {self.status}.", hint="There is nothing left to do.")
         return replace(self, status=status, answered_by=by, accepted_into=into)
 
     def to_dict(self) -> dict[str, Any]:
@@ -194,13 +198,15 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
+    """A note for later conversations. A note of an agent is a proposal until a person accepts it."""
+
     id: str
     text: str
     created_at: str
     created_by: str
     updated_at: str
-    accepted: bool  # only then other sessions are told it: else a hostile log could speak to all of them
-    session_id: str | None = None  # whose agent noted it
+    accepted: bool  # only accepted notes reach other sessions: a hostile log must not reach them all
+    session_id: str | None = None  # the session whose agent wrote it
 
     def to_dict(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self.__dataclass_fields__}

@@ -1,4 +1,4 @@
-"""Runs that answer one question: the statuses of a sweep, the one table of moves between them, the facts it holds."""
+"""A sweep: runs that answer one question. Its statuses, the one table of moves between them, and its facts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MOVES: dict[SweepStatus, frozenset[SweepStatus]] = {
     SweepStatus.DRAFT: frozenset({SweepStatus.RUNNING, SweepStatus.STOPPED}),
     SweepStatus.RUNNING: frozenset({SweepStatus.PAUSED, SweepStatus.COMPLETED, SweepStatus.STOPPED}),
     SweepStatus.PAUSED: frozenset({SweepStatus.RUNNING, SweepStatus.COMPLETED, SweepStatus.STOPPED}),
-    # Opened again by what gives it more to do: retry-failed and extend.
+    # retry-failed and extend open it again.
     SweepStatus.COMPLETED: frozenset({SweepStatus.RUNNING}),
     SweepStatus.STOPPED: frozenset(),
 }
@@ -47,7 +47,7 @@ class Sweep:
     status: SweepStatus = SweepStatus.RUNNING
     status_reason: str = ""
     chat_session_id: str | None = None
-    plan_id: str | None = None  # whose step it carries out
+    plan_id: str | None = None  # the plan that it executes a step of
     parallel: int | None = None
     base_command: str = ""
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -56,18 +56,18 @@ class Sweep:
     metric: dict[str, Any] | None = None  # key, goal, use
     early_stop: dict[str, Any] | None = None
     budget: dict[str, Any] = field(default_factory=dict)
-    first_budget: dict[str, Any] = field(default_factory=dict)  # as it was before anybody raised it
+    first_budget: dict[str, Any] = field(default_factory=dict)  # the budget before anyone raised it
     sampling_seed: int = 0
-    template: dict[str, Any] = field(default_factory=dict)  # a run's record: what all of its runs have in common
+    template: dict[str, Any] = field(default_factory=dict)  # the fields that all of its runs share
     best: dict[str, Any] | None = None
-    best_at: int = -1  # how many runs had finished when that was the best
+    best_at: int = -1  # how many runs had finished when `best` was found
     warnings: tuple[str, ...] = ()
-    rungs: dict[str, int] = field(default_factory=dict)  # halving: the step at which each running run was judged
-    failures_accepted: int = 0  # how many had failed when somebody said that it is to go on
+    rungs: dict[str, int] = field(default_factory=dict)  # halving: the step of each running run's last check
+    failures_accepted: int = 0  # how many runs had failed when a person resumed it
     started_at: str | None = None
     ended_at: str | None = None
     running_since: str | None = None
-    active_seconds: float = 0.0  # how long it was running before `running_since`
+    active_seconds: float = 0.0  # running time before `running_since`
 
     def move(self, to: SweepStatus, **facts: Any) -> Sweep:
         """The only way to change a status."""
@@ -91,7 +91,7 @@ class Sweep:
 
     @property
     def is_rationed(self) -> bool:
-        """Its runs are queued a few at a time, so that a budget can hold the rest back."""
+        """Whether runs are queued a few at a time, so that the budget can hold the rest back."""
         return bool(self.budget)
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,8 +111,8 @@ class Sweep:
 
 _HINTS = {
     SweepStatus.DRAFT: "Start it first.",
-    SweepStatus.RUNNING: "It is at work already.",
+    SweepStatus.RUNNING: "It is already running.",
     SweepStatus.PAUSED: "Resume or stop it.",
-    SweepStatus.COMPLETED: "Give it more to do with extend or retry-failed.",
-    SweepStatus.STOPPED: "Make a new one.",
+    SweepStatus.COMPLETED: "Use extend or retry-failed to run more.",
+    SweepStatus.STOPPED: "Create a new sweep.",
 }

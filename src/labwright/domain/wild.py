@@ -1,4 +1,4 @@
-"""A wild loop: experiments one after another towards a goal. Its statuses, their moves, and a record of each try."""
+"""A wild loop: experiments one after another towards a goal. Its statuses, the moves between them, and its tries."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from labwright.domain.errors import IllegalMove
 
 
 class WildStatus(StrEnum):
-    RUNNING = "running"  # the next step is being made
-    WAITING = "waiting"  # for runs; an event wakes it, and no model is asked meanwhile
+    RUNNING = "running"  # the next step is being prepared
+    WAITING = "waiting"  # for runs; an event wakes it, and no model is called until then
     PAUSED = "paused"
     COMPLETED = "completed"
     STOPPED = "stopped"
@@ -32,31 +32,31 @@ AT_WORK = frozenset({WildStatus.RUNNING, WildStatus.WAITING})
 
 
 class IterationVerdict(StrEnum):
-    BASELINE = "baseline"  # what everything else is compared with
-    KEEP = "keep"  # better than the best before it by more than noise
+    BASELINE = "baseline"  # the reference for all other tries
+    KEEP = "keep"  # better than the previous best by more than noise
     DROP = "drop"
     STOP = "stop"  # its numbers do not count, or nothing is left to try
 
 
 class IterationStatus(StrEnum):
-    PLANNED = "planned"  # recorded; its runs may not be there yet
+    PLANNED = "planned"  # recorded; its runs may not exist yet
     RUNNING = "running"
-    ENDED = "ended"  # as it is shown, not stored: its runs have, and it is judged when the loop goes on
+    ENDED = "ended"  # shown, not stored: its runs have ended and it waits for its verdict
     DONE = "done"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Iteration:
-    """One idea, what was run for it, and what came of it. Ids of runs follow from it, so none is made twice."""
+    """One try: its idea, runs and result. The ids of its runs derive from it, so no run is created twice."""
 
     number: int
     hypothesis: str
-    change: dict[str, Any]  # what is different from its parent
-    params: dict[str, Any]  # the whole configuration
-    parent: int | None = None  # the iteration that it builds upon
-    seeds: tuple[int, ...] = ()  # of its runs, in order
+    change: dict[str, Any]  # the difference from its parent
+    params: dict[str, Any]  # the complete configuration
+    parent: int | None = None  # the iteration that it builds on
+    seeds: tuple[int, ...] = ()  # the seeds of its runs, in order
     run_ids: tuple[str, ...] = ()
-    made: int = 0  # so many of them are known to be there: one that somebody deletes later is not made again
+    made: int = 0  # how many of them were created; a deleted run is not created again
     result: dict[str, Any] | None = None  # mean, std, n, text
     decision: dict[str, Any] | None = None  # verdict, reason
     status: IterationStatus = IterationStatus.PLANNED
@@ -73,7 +73,7 @@ class Iteration:
 
     @property
     def was_refused(self) -> bool:
-        """Nothing was run for it."""
+        """Whether it ended without any run."""
         return not self.is_open and not self.run_ids
 
     def evolve(self, **facts: Any) -> Iteration:
@@ -109,31 +109,31 @@ class Wild:
     script: str
     metric: dict[str, Any]  # key, goal
     criterion: dict[str, Any]  # text, threshold, percent
-    parameters: dict[str, Any]  # the space that rules search, in the form of a sweep's
+    parameters: dict[str, Any]  # the search space, in the format of a sweep
     fixed: dict[str, Any] = field(default_factory=dict)
-    seeds: tuple[int, ...] = ()  # of a configuration that counts
+    seeds: tuple[int, ...] = ()  # the seeds that every configuration needs
     gpus: int | None = None
     parallel: int | None = None
-    search: str = "rules"  # or the name of the model that proposes
+    search: str = "rules"  # or the name of the proposing model
     budget: dict[str, Any] = field(default_factory=dict)
-    first_budget: dict[str, Any] = field(default_factory=dict)  # as it was before anybody raised it
-    used: dict[str, Any] = field(default_factory=dict)  # as counted last
+    first_budget: dict[str, Any] = field(default_factory=dict)  # the budget before anyone raised it
+    used: dict[str, Any] = field(default_factory=dict)  # the latest count
     best: dict[str, Any] | None = None
     baseline: dict[str, Any] | None = None
     iterations: tuple[Iteration, ...] = ()
     steering: tuple[dict[str, Any], ...] = ()  # text, at, taken_in
     protected: tuple[dict[str, Any], ...] = ()  # path, sha256, reason
-    notes: tuple[str, ...] = ()  # what was assumed or left out
-    asked: str | None = None  # the alert that a pause waits for
+    notes: tuple[str, ...] = ()  # assumptions and omissions
+    asked: str | None = None  # the alert that a paused loop waits for
     report: str | None = None
     ended_at: str | None = None
     running_since: str | None = None
-    active_seconds: float = 0.0  # how long it was at work before `running_since`
+    active_seconds: float = 0.0  # working time before `running_since`
 
     def move(self, to: WildStatus, **facts: Any) -> Wild:
         """The only way to change a status."""
         if to not in MOVES[self.status]:
-            hint = "Start another one." if self.status in ENDED else "Resume or stop it."
+            hint = "Start a new loop." if self.status in ENDED else "Resume or stop it."
             raise IllegalMove(f"Wild loop {self.id} is {self.status} and cannot become {to}.", hint=hint)
         return replace(self, status=to, **{"status_reason": "", **facts})
 
@@ -152,7 +152,7 @@ class Wild:
         return tuple(iteration for iteration in self.iterations if iteration.is_open)
 
     def with_iteration(self, changed: Iteration) -> Wild:
-        """Appended, or in the place of the one by its number."""
+        """Add an iteration, or replace the one with the same number."""
         others = {iteration.number: iteration for iteration in self.iterations}
         return replace(self, iterations=tuple({**others, changed.number: changed}.values()))
 

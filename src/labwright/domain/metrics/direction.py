@@ -1,16 +1,16 @@
-"""Names of metrics as scripts print them, and whether more or less of one is better; None is an honest answer."""
+"""Metric names as scripts print them, and whether a metric is maximized or minimized, if the name shows it."""
 
 from __future__ import annotations
 
 import re
 
 MAXIMIZE, MINIMIZE = "maximize", "minimize"
-_DOWN = {
+_MINIMIZED = {
     "loss", "losses", "nll", "error", "err", "errors", "ppl", "perplexity", "mse", "mae", "rmse", "mape", "bpb",
     "bpc", "wer", "cer", "fid", "kl", "kld", "regret", "latency", "ce", "bce", "xent", "eer", "hinge", "brier", "ece",
     "elapsed", "runtime",
 }  # fmt: skip
-_UP = {
+_MAXIMIZED = {
     "acc", "accuracy", "auc", "auroc", "auprc", "f1", "bleu", "sacrebleu", "rouge", "rouge1", "rouge2", "rougel",
     "meteor", "precision", "recall", "map", "ap", "iou", "miou", "dice", "psnr", "ssim", "r2", "reward", "rewards",
     "return", "returns", "score", "em", "match", "success", "ndcg", "mrr", "hit", "hits", "top1", "top5", "acc1",
@@ -26,9 +26,9 @@ _NOT_METRICS = {
 }  # fmt: skip
 
 
-# `val loss` and `train loss` are two metrics, and so are `last reward` and `mean reward`: these words belong to names.
-_OF_WHAT = r"train|training|val|valid|validation|dev|eval|test|best|last|avg|average|mean"
-PRINTED_NAME = rf"(?<![\w./?&@-])(?:(?:{_OF_WHAT}) )*[A-Za-z_][\w./@-]{{0,99}}"
+# These words are part of a name: `val loss` and `train loss` are two metrics.
+_QUALIFIERS = r"train|training|val|valid|validation|dev|eval|test|best|last|avg|average|mean"
+PRINTED_NAME = rf"(?<![\w./?&@-])(?:(?:{_QUALIFIERS}) )*[A-Za-z_][\w./@-]{{0,99}}"
 
 
 def words_of(name: str) -> list[str]:
@@ -37,22 +37,22 @@ def words_of(name: str) -> list[str]:
 
 
 def direction_of(name: str) -> str | None:
-    """The last telling word decides: `accuracy_loss` is a loss, `val_f1` is a score."""
+    """Return the direction, or None if unknown. The last known word decides: `accuracy_loss` is a loss."""
     for word in reversed(words_of(name)):
-        if word in _DOWN:
+        if word in _MINIMIZED:
             return MINIMIZE
-        if word in _UP:
+        if word in _MAXIMIZED:
             return MAXIMIZE
     return None
 
 
 def is_progress(name: str) -> bool:
-    """Whether it tells how far or how a run is, not how good."""
+    """Return whether the name means progress or settings of a run, not quality."""
     return "_".join(words_of(name)) in _NOT_METRICS or name.split("/")[-1].lower() in _NOT_METRICS
 
 
 def as_printed(name: str) -> str:
-    """`val loss` as val_loss; the epoch of `Train Epoch: 3` is that of everything."""
-    *of_what, last = name.split(" ")
+    """Return the metric name of printed text: `val loss` is val_loss, but `Train Epoch` is epoch."""
+    *qualifiers, last = name.split(" ")
     plain = last.strip("./-@")
-    return plain if is_progress(plain) else "_".join((*of_what, plain))
+    return plain if is_progress(plain) else "_".join((*qualifiers, plain))

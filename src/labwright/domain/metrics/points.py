@@ -1,4 +1,4 @@
-"""Series of numbers: points as they came, what is known of them all, and numbers as somebody wrote them."""
+"""Points of a metric series, their statistics, and numbers as they appear in JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-STEPS = range(-(2**63), 2**63)  # what 64 bits hold
+STEPS = range(-(2**63), 2**63)  # 64-bit integers
 _MAX_TIME = 253_402_300_799.0  # the end of the year 9999
 
 
@@ -41,7 +41,7 @@ class Points:
         return all(a < b for a, b in pairwise(steps))
 
     def in_step_order(self) -> Points:
-        """Sorted by step; of several points of one step the last to arrive counts."""
+        """Return the points sorted by step. The last arrival wins if a step has several points."""
         if self.is_ascending:
             return self
         newest = {step: index for index, step in enumerate(self.steps)}
@@ -57,7 +57,7 @@ class Points:
 
 @dataclass(slots=True)
 class Statistics:
-    """What is known of a whole series without reading it."""
+    """Statistics of a whole series, kept up to date without reading it again."""
 
     count: int = 0
     finite: int = 0
@@ -75,7 +75,7 @@ class Statistics:
         self.last, self.last_step, self.last_time = points.values[newest], points.steps[newest], points.times[newest]
 
     def weigh_anew(self, values: Iterable[float]) -> None:
-        """Extremes and mean of these alone; how many points came, and which was the last, stays."""
+        """Recompute extremes and mean from these values. Count and last point stay."""
         self.finite, self.total, self.low, self.high = 0, 0.0, None, None
         self._weigh(values)
 
@@ -90,19 +90,19 @@ class Statistics:
 
     @property
     def mean(self) -> float | None:
-        """None where the sum is more than a float holds: a wrong number would be worse."""
+        """The mean, or None if the sum overflowed: a wrong number would be worse."""
         return self.total / self.finite if self.finite and math.isfinite(self.total) else None
 
 
 def as_json(value: float | None) -> float | str | None:
-    """JSON knows no NaN and no infinity; as words they survive."""
+    """Return NaN and infinity as text: JSON has no numbers for them."""
     if value is None or math.isfinite(value):
         return value
     return "NaN" if value != value else ("Infinity" if value > 0 else "-Infinity")
 
 
 def as_number(value: object) -> float | None:
-    """A number as somebody wrote it, or None if it is not one."""
+    """Parse a JSON value as a number, or return None."""
     if isinstance(value, bool | int | float):
         try:
             return float(value)
@@ -114,7 +114,7 @@ def as_number(value: object) -> float | None:
 
 
 def as_time(value: object) -> float | None:
-    """Seconds since 1970, within years of four digits."""
+    """Parse seconds since 1970, up to the year 9999, or return None."""
     number = as_number(value)
     return number if number is not None and abs(number) <= _MAX_TIME else None
 
@@ -126,12 +126,12 @@ def as_step(value: object) -> int | None:
 
 
 def listed(keys: Iterable[str], most: int = 20) -> str:
-    """Some of them in a sentence. A key that would break it, or steer a terminal, is quoted."""
+    """List some keys in a sentence. A key with unprintable characters is quoted."""
     return ", ".join(key if key.isprintable() else repr(key) for key in sorted(keys)[:most])
 
 
 def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, float | None, int]]:
-    """Mean, standard deviation and count of each column's finite values. One value alone has no deviation."""
+    """Return mean, standard deviation and count of each column's finite values. One value has no deviation."""
     found = []
     for column in columns:
         numbers = [value for value in column if math.isfinite(value)]
@@ -141,11 +141,11 @@ def mean_and_spread(columns: Iterable[Sequence[float]]) -> list[tuple[float, flo
     return found
 
 
-_SCALE = 2.0**80
+_SCALE = 2.0**80  # sums near the largest float are computed scaled down
 
 
 def total_of(values: Sequence[float]) -> float:
-    """Of finite values. Beyond the largest float it is infinite: no mean follows from it any more."""
+    """Return the sum of finite values, or infinity if it overflows."""
     try:
         return math.fsum(values)
     except OverflowError:
@@ -153,7 +153,7 @@ def total_of(values: Sequence[float]) -> float:
 
 
 def mean_of(values: Sequence[float]) -> float:
-    """Rounding puts it outside of what it is the mean of: equal values would differ from it, and so deviate."""
+    """Return the mean, clamped to the range of the values: rounding must not move it outside."""
     try:
         mean = math.fsum(values) / len(values)
     except OverflowError:
@@ -162,5 +162,5 @@ def mean_of(values: Sequence[float]) -> float:
 
 
 def deviation_of(values: Sequence[float], mean: float) -> float:
-    """Of a sample of two or more."""
+    """Return the standard deviation of a sample of two or more."""
     return math.hypot(*(value - mean for value in values)) / math.sqrt(len(values) - 1)

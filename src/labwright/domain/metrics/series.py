@@ -1,7 +1,7 @@
-"""Series as they are stored: chunks of up to 2,048 points.
+"""Stored metric series: chunks of up to 2,048 points, and how a long series is thinned for a chart.
 
-Beside the values a chunk has the extremes of every 32 points, so that a million points can be drawn without touching
-them all. Standard library only, so arrays instead of a numeric package.
+Besides the values, a chunk stores the minimum and maximum of every 32 points, so a million points can be drawn without
+reading them all. Standard library only, so arrays instead of a numeric package.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from labwright.domain.metrics.points import STEPS, Points
 CHUNK_POINTS = 2048
 SMALL_POINTS = 256
 BUCKET_POINTS = 32
-LEVEL = struct.Struct("<ddBB")  # the least and the greatest of a bucket, and where in it they are
-_FEW = 4  # so few numbers do not get smaller, and trying takes longer than all else
-_STRIDE = struct.Struct("<qq")  # the first step, and what is added for each further one
+LEVEL = struct.Struct("<ddBB")  # minimum and maximum of a bucket, and their positions in it
+_FEW = 4  # compressing so few numbers saves nothing and takes longest
+_STRIDE = struct.Struct("<qq")  # the first step and the distance between steps
 Number = TypeVar("Number", "array[int]", "array[float]")
 
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Points as they are stored."""
+    """Points in their stored form."""
 
     count: int
     steps: bytes
@@ -52,7 +52,7 @@ def pack(points: Points) -> Chunk:
 
 
 def _pack_one(step: int, times: array[float], values: array[float]) -> Chunk:
-    """As any other, without looking for what only several points have: a run may begin with very many of these."""
+    """Pack one point without the work that only several points need: a run may start with many of these."""
     levels = LEVEL.pack(values[0], values[0], 0, 0)
     return Chunk(1, _STRIDE.pack(step, 1), b"r" + _little(times), levels, b"r" + _little(values))
 
@@ -69,7 +69,7 @@ def unpack_values(data: bytes) -> array[float]:
 
 
 def _pack_steps(steps: array[int]) -> bytes:
-    """A constant stride, the usual case, takes 16 bytes whatever the count; that length tells it from all else."""
+    """Pack steps. A constant stride, the usual case, takes 16 bytes; no other form has that length."""
     first = steps[0]
     stride = steps[1] - first if len(steps) > 1 else 1
     fits = stride and stride in STEPS and first + stride * (len(steps) - 1) == steps[-1]
@@ -90,7 +90,7 @@ def unpack_steps(data: bytes, count: int) -> Sequence[int]:
 
 
 def _pack_times(times: array[float]) -> bytes:
-    """Milliseconds between neighbours compress well; a clock that jumped falls back to plain numbers."""
+    """Pack times as milliseconds between neighbours, or as plain numbers if the clock jumped."""
     if len(times) <= _FEW:
         return b"r" + _little(times)
     milliseconds = [int(time * 1000) for time in times]
@@ -113,7 +113,7 @@ def unpack_times(data: bytes) -> array[float]:
 
 
 def _pack_levels(values: array[float]) -> bytes:
-    """Minimum and maximum of each 32 points, and where in them they are."""
+    """Pack minimum and maximum of each 32 points with their positions."""
     parts = []
     for start in range(0, len(values), BUCKET_POINTS):
         low, high = extremes(values[start : start + BUCKET_POINTS])
@@ -122,7 +122,7 @@ def _pack_levels(values: array[float]) -> bytes:
 
 
 def extremes(values: Sequence[float]) -> tuple[int, int]:
-    """Positions of the least and the greatest number; NaN is neither, unless there is nothing else."""
+    """Return the positions of minimum and maximum. NaN counts only if there is nothing else."""
     total = sum(values)
     if total == total:
         return values.index(min(values)), values.index(max(values))
@@ -157,7 +157,7 @@ def _unsqueeze(data: bytes) -> bytes:
 
 
 def thin(points: Points, limit: int) -> Points:
-    """At most about `limit` points in step order, the first, the last and every extreme among them."""
+    """Return about `limit` points in step order, including the first, the last and every extreme."""
     if len(points) <= limit:
         return points
     kept = {0, len(points) - 1}
@@ -175,18 +175,18 @@ def _buckets(count: int, parts: int) -> Iterator[tuple[int, int]]:
 
 
 class BucketExtremes:
-    """The extremes of every 32 points of a long series, chunk by chunk: enough to draw it."""
+    """Minimum and maximum of every 32 points of a long series, chunk by chunk: enough to draw it."""
 
     def __init__(self) -> None:
         self._lows = array("d")
         self._highs = array("d")
-        self._low_at = bytearray()  # where in its 32 points
+        self._low_at = bytearray()  # position in its 32 points
         self._high_at = bytearray()
-        self._starts: list[int] = []  # the number of each chunk's first bucket
+        self._starts: list[int] = []  # index of each chunk's first bucket
         self._columns: list[tuple[Sequence[int], Sequence[float]]] = []
 
     def add(self, levels: bytes, steps: Sequence[int], times: Sequence[float]) -> None:
-        """Those of the next chunk; without times, none are answered."""
+        """Add the next chunk. Without times, the thinned points have time 0."""
         lows, highs, low_at, high_at = zip(*LEVEL.iter_unpack(levels), strict=True)
         self._starts.append(len(self._lows))
         self._columns.append((steps, times))
@@ -196,7 +196,7 @@ class BucketExtremes:
         self._high_at.extend(high_at)
 
     def thin(self, limit: int) -> Points:
-        """At most about `limit` points in order of arrival, every extreme among them."""
+        """Return about `limit` points in order of arrival, including every extreme."""
         found = Points.empty()
         for start, end in _buckets(len(self._lows), max(1, limit // 2 - 1)):
             low = start + extremes(self._lows[start:end])[0]
@@ -217,13 +217,13 @@ class BucketExtremes:
 
 
 class WholeSeries:
-    """Every value of a series, to be looked up by its place; steps stay packed where their stride is constant."""
+    """Every value of a series, for lookup by position on the x axis. Steps with a constant stride stay packed."""
 
     def __init__(self) -> None:
         self._values = array("d")
-        self._places: list[Sequence[float]] = []  # chunk by chunk, ascending: steps, seconds or epochs
-        self._starts: list[int] = []  # the position of each chunk's first value
-        self._firsts: list[float] = []  # and its place
+        self._places: list[Sequence[float]] = []  # per chunk, ascending: steps, seconds or epochs
+        self._starts: list[int] = []  # index of each chunk's first value
+        self._firsts: list[float] = []  # and its x position
 
     def add(self, chunk: Chunk) -> None:
         self.add_points(unpack_steps(chunk.steps, chunk.count), unpack_values(chunk.values))
@@ -238,7 +238,7 @@ class WholeSeries:
         return len(self._values)
 
     def values_at(self, places: Iterable[float]) -> list[float]:
-        """The last value up to each; NaN before the first, and from where the next one after the last is due."""
+        """Return the last value up to each position: NaN before the first point and where a further point is due."""
         last, due = self._place(len(self) - 1), self._due()
         return [self._value_at(place) if place <= last or place < due else math.nan for place in places]
 
@@ -249,12 +249,12 @@ class WholeSeries:
         return self._values[self._starts[chunk] + bisect_right(self._places[chunk], place) - 1]
 
     def _due(self) -> float:
-        """Where another point would be."""
+        """Return the position where a further point is due."""
         last = self._place(len(self) - 1)
         return last + (last - self._place(len(self) - 2) if len(self) > 1 else 0)
 
     def places(self, limit: int) -> list[float]:
-        """At most `limit`, evenly spread, the first and the last among them."""
+        """Return at most `limit` evenly spread positions, including the first and the last."""
         count = len(self)
         if count <= limit:
             return [self._place(position) for position in range(count)]

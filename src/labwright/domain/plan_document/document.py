@@ -1,7 +1,4 @@
-"""The plan document as values: what its sections say, and the text that says it in the exact form.
-
-`plan_reader.read` is the way back.
-"""
+"""The plan document as values, and the text that expresses them in the exact format. `reader.read` parses it."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ TITLE = "## 📋 Plan:"
 
 
 class Header(StrEnum):
-    """In the order in which they stand."""
+    """The headers in their required order."""
 
     OBJECTIVE = "### Objective"
     COMPUTE_SETUP = "### Compute Setup"
@@ -46,7 +43,7 @@ class PlanEnvironment(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComputeSetup:
-    """What cannot be read is None."""
+    """The compute setup. An unreadable value is None."""
 
     cluster_type: ClusterType | None = None
     gpu_count: int | None = None
@@ -85,7 +82,7 @@ class Criterion:
     met: bool = False
 
 
-LOOK_IN_REVIEW = "look at it in the review"  # against what was not sure of the goal's words
+LOOK_IN_REVIEW = "look at it in the review"  # the mitigation of an uncertain reading of the goal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +117,7 @@ class PlanSections:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentFault:
-    """One place where a text is not in the exact form, and what to do there."""
+    """One place where a text does not have the exact format, and how to fix it."""
 
     line: int
     message: str
@@ -129,7 +126,7 @@ class DocumentFault:
 
 @dataclass(frozen=True, slots=True)
 class DocumentBlock:
-    """A header with all that stands below it, letter by letter; the first may have no header."""
+    """A header and the exact text below it. The first block may have no header."""
 
     line: int
     header: str
@@ -147,12 +144,12 @@ class PlanDocument:
         return not self.faults
 
     def write(self) -> str:
-        """The text it was read from, to the byte."""
+        """Return the original text, byte for byte."""
         return "".join(f"{block.header}{block.body}" for block in self.blocks)
 
 
 def compose(sections: PlanSections) -> str:
-    """The text that says this in the exact form. `plan_reader.read` tells whether a value did not fit into it."""
+    """Return the text in the exact format. `reader.read` finds values that do not fit into it."""
     parts: list[tuple[str, Iterable[str]]] = [
         (f"{TITLE} {sections.title}", ()),
         (Header.OBJECTIVE, [sections.objective]),
@@ -209,5 +206,5 @@ def _item(text: str) -> str:
 
 
 def _indented(text: str, by: str) -> str:
-    """Further lines of an item belong to it by their indentation."""
+    """Indent the further lines of an item, so that they belong to it."""
     return f"\n{by}".join(text.split("\n"))

@@ -1,4 +1,4 @@
-"""The plan document's outline: lines, code fences, headers; which of them are wrong, missing or out of place."""
+"""The outline of a plan document: lines, code fences, headers, list entries, and the format faults in them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _NEAR = {
 
 
 class FaultList:
-    """Kept in order of lines, and not without end."""
+    """Faults in order of lines, up to a limit."""
 
     def __init__(self) -> None:
         self._found: list[DocumentFault] = []
@@ -38,15 +38,15 @@ class FaultList:
     def all(self) -> tuple[DocumentFault, ...]:
         found = sorted(self._found, key=lambda fault: fault.line)
         if self._left_out:
-            words = f"There are {self._left_out} more faults."
-            found.append(DocumentFault(line=found[-1].line, message=words, hint="Mend those above first."))
+            message = f"There are {self._left_out} more faults."
+            found.append(DocumentFault(line=found[-1].line, message=message, hint="Fix those above first."))
         return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLine:
     number: int
-    text: str  # without its end
+    text: str  # without the line end
     is_code: bool = False
 
     @property
@@ -56,7 +56,7 @@ class DocumentLine:
 
 @dataclass(slots=True)
 class Section:
-    """A header that is one of ours, and the lines below it."""
+    """A known header and the lines below it."""
 
     header: Header
     line: int
@@ -72,14 +72,14 @@ class Outline:
 
 
 @dataclass(slots=True)
-class _Open:
-    """What the next lines belong to."""
+class _OpenBlock:
+    """The block that the next lines belong to."""
 
     line: int
     header: str  # the raw line
     raw: list[str] = field(default_factory=list)
     section: Section | None = None
-    skipped: bool = False  # a header we do not know, or one for the second time
+    skipped: bool = False  # an unknown or repeated header
 
     def block(self) -> DocumentBlock:
         return DocumentBlock(self.line, self.header, "".join(self.raw))
@@ -88,9 +88,9 @@ class _Open:
 def outline(text: str, faults: FaultList) -> Outline:
     raw = text.split("\n")
     ended = [f"{line}\n" for line in raw[:-1]] + raw[-1:]
-    readable = [raw[0].removeprefix("\ufeff"), *raw[1:]]  # the mark is told as a character that shows nothing
+    readable = [raw[0].removeprefix("\ufeff"), *raw[1:]]  # the byte order mark is reported as an invisible character
     lines = _with_fences([line.rstrip(" \t\r") for line in readable], faults)
-    parts = [_Open(1, "")]
+    parts = [_OpenBlock(1, "")]
     seen = _Seen()
     for line, whole in zip(lines, ended, strict=True):
         found = None if line.is_code else _HEADER.fullmatch(line.text)
@@ -112,7 +112,7 @@ class _Seen:
 
 
 def _with_fences(texts: list[str], faults: FaultList) -> list[DocumentLine]:
-    """Headers in a code block are code. A fence ends with its own kind, at least as long, and nothing after it."""
+    """Mark the lines in code blocks. A block ends with a fence of the same kind and at least the same length."""
     lines, fence, opened = [], "", 0
     for number, text in enumerate(texts, 1):
         match = _FENCE.fullmatch(text)
@@ -123,24 +123,24 @@ def _with_fences(texts: list[str], faults: FaultList) -> list[DocumentLine]:
             fence = ""
         lines.append(DocumentLine(number, text, was_code or bool(fence)))
     if fence:
-        faults.add(opened, "The code block that begins here never ends.", f"Close it with a line of {fence}.")
+        faults.add(opened, "The code block that starts here has no end.", f"Close it with a line of {fence}.")
     return lines
 
 
-def _add(part: _Open, line: DocumentLine, whole: str, faults: FaultList) -> None:
+def _add(part: _OpenBlock, line: DocumentLine, whole: str, faults: FaultList) -> None:
     part.raw.append(whole)
     if not line.is_code and "<!--" in line.text:
-        faults.add(line.number, "An HTML comment hides text from the reader.", "Take it out, or write it as text.")
+        faults.add(line.number, "An HTML comment hides text from the reader.", "Remove it, or write it as text.")
     if part.section:
         part.section.lines.append(line)
     elif not part.header and whole and line.number == 1:
-        faults.add(line.number, f"Something stands before `{TITLE}`.", "Begin the plan with that header.")
+        faults.add(line.number, f"There is text before `{TITLE}`.", "Start the plan with that header.")
     elif part.header and not part.skipped and not line.is_blank:
-        faults.add(line.number, "Nothing may stand between the title and the Objective.", "Move it into a section.")
+        faults.add(line.number, "There is text between the title and the Objective.", "Move it into a section.")
         part.skipped = True
 
 
-def _header(line: DocumentLine, whole: str, match: re.Match[str], seen: _Seen, faults: FaultList) -> _Open | None:
+def _header(line: DocumentLine, whole: str, match: re.Match[str], seen: _Seen, faults: FaultList) -> _OpenBlock | None:
     _, gap, words = match.groups()
     title = _TITLE_WORDS.fullmatch(words)
     known = _NEAR.get("".join(c for c in words.lower() if c.isalnum())) if len(words) < 100 else None
@@ -154,50 +154,54 @@ def _header(line: DocumentLine, whole: str, match: re.Match[str], seen: _Seen, f
         line.number,
         f"`{line.text.strip()[:60]}` is not a header of a plan.",
         f"The sections are: {', '.join(header.removeprefix('### ') for header in Header)}. "
-        "Inside of one use bold text.",
+        "Use bold text inside a section.",
     )
-    return _Open(line.number, whole, skipped=True)
+    return _OpenBlock(line.number, whole, skipped=True)
 
 
-def _title(line: DocumentLine, whole: str, title: str, seen: _Seen, faults: FaultList) -> _Open:
+def _title(line: DocumentLine, whole: str, title: str, seen: _Seen, faults: FaultList) -> _OpenBlock:
     if seen.title_line:
-        faults.add(line.number, f"A second title; the first is on line {seen.title_line}.", "One plan, one title.")
-        return _Open(line.number, whole, skipped=True)
+        faults.add(line.number, f"This is a second title. The first is on line {seen.title_line}.", "Keep one title.")
+        return _OpenBlock(line.number, whole, skipped=True)
     if seen.sections:
-        faults.add(line.number, "The title stands after a section.", "Put it into the first line.")
+        faults.add(line.number, "The title comes after a section.", "Move it to the first line.")
     if not line.text.startswith(TITLE):
         faults.add(
-            line.number, "The title has not the exact form.", f"Write `{TITLE} {title[:60] or 'a short title'}`."
+            line.number,
+            "The title does not have the exact format.",
+            f"Write `{TITLE} {title[:60] or 'a short title'}`.",
         )
     elif not title or not line.text.startswith(f"{TITLE} "):
-        faults.add(line.number, "The title is empty or not apart from the colon.", f"Write `{TITLE} a short title`.")
+        faults.add(
+            line.number, "The title is empty, or there is no space after the colon.", f"Write `{TITLE} a short title`."
+        )
     seen.title, seen.title_line = title, line.number
-    return _Open(line.number, whole)
+    return _OpenBlock(line.number, whole)
 
 
-def _section(line: DocumentLine, whole: str, header: Header, seen: _Seen, faults: FaultList) -> _Open:
+def _section(line: DocumentLine, whole: str, header: Header, seen: _Seen, faults: FaultList) -> _OpenBlock:
     if line.text != header:
-        faults.add(line.number, f"`{line.text.strip()[:60]}` has not the exact form.", f"Write `{header}`.")
+        faults.add(line.number, f"`{line.text.strip()[:60]}` does not have the exact format.", f"Write `{header}`.")
     before = {section.header: section.line for section in seen.sections}
     if header in before:
         faults.add(
-            line.number, f"`{header}` stands here again; the first is on line {before[header]}.", "Join the two."
+            line.number, f"`{header}` appears again. The first is on line {before[header]}.", "Merge the two sections."
         )
-        return _Open(line.number, whole, skipped=True)
+        return _OpenBlock(line.number, whole, skipped=True)
     order = list(Header)
     later = [other for other in before if order.index(other) > order.index(header)]
     if later:
         faults.add(
-            line.number, f"`{header}` stands after `{later[-1]}`.", f"Move it before `{min(later, key=order.index)}`."
+            line.number, f"`{header}` comes after `{later[-1]}`.", f"Move it before `{min(later, key=order.index)}`."
         )
     section = Section(header, line.number)
     seen.sections.append(section)
-    return _Open(line.number, whole, section=section)
+    return _OpenBlock(line.number, whole, section=section)
 
 
 def _check_outline(seen: _Seen, last_line: int, faults: FaultList) -> None:
     if not seen.title_line:
-        faults.add(1, "The title is missing.", f"Begin with `{TITLE} a short title`.")
+        faults.add(1, "The title is missing.", f"Start with `{TITLE} a short title`.")
     lines = {section.header: section.line for section in seen.sections}
     order = list(Header)
     for place, header in enumerate(order):
@@ -220,16 +224,18 @@ class ListEntry:
 
 
 class Entries:
+    """Reads the entries of a section: numbered, with a dash, or with a label each."""
+
     def __init__(self, faults: FaultList) -> None:
         self._faults = faults
 
     def filled(self, line: int, what: str, text: str) -> str:
         if is_placeholder(text):
-            self._faults.add(line, f"The {what} is still the template's {text[:60]}.", "Write what is meant.")
+            self._faults.add(line, f"The {what} is still the template's {text[:60]}.", "Replace it with your own text.")
         return text
 
     def _items(self, section: Section, marker: re.Pattern[str], form: str) -> list[ListEntry]:
-        """Each with its further lines, which are indented; what belongs to no item is a fault."""
+        """Return each item with its indented further lines. A line outside of an item is a fault."""
         found: list[tuple[DocumentLine, re.Match[str], list[str]]] = []
         strays = 0
         for line in section.lines:
@@ -240,7 +246,7 @@ class Entries:
                 found[-1][2].append(_dedented(line.text, 3 if marker is _NUMBERED else 2))
             elif not line.is_blank and not strays:
                 strays += 1
-                self._faults.add(line.number, "This line is not a part of the list.", f"Write `{form}`, or indent it.")
+                self._faults.add(line.number, "This line is not part of the list.", f"Write `{form}`, or indent it.")
         if not found:
             self._faults.add(section.line, f"`{section.header}` has no entry.", f"Write at least one: `{form}`.")
         return [ListEntry(line.number, match[1], "\n".join(more).rstrip()) for line, match, more in found]
@@ -252,27 +258,29 @@ class Entries:
         items = self._items(section, BULLET, form)
         for item in items:
             if item.marker != "-":
-                self._faults.add(item.line, f"The entry begins with `{item.marker}`.", f"Write `{form}`.")
+                self._faults.add(item.line, f"The entry starts with `{item.marker}`.", f"Write `{form}`.")
         return items
 
     def fields(self, section: Section, labels: tuple[str, ...], *, bold: bool) -> dict[str, tuple[int, str]]:
-        """`- Label: value`, each label once and in order."""
+        """Read `- Label: value` entries: each label once and in order."""
         written = {label: f"**{label}**: " if bold else f"{label}: " for label in labels}
         found: dict[str, tuple[int, str]] = {}
         for item in self.bullets(section, f"- {written[labels[0]]}…"):
             match = LABEL.fullmatch(item.text)
             label = next((known for known in labels if match and known.lower() == match[1].lower()), None)
             if not match or label is None:
-                self._faults.add(item.line, "This entry is none of the section's.", f"There are: {', '.join(labels)}.")
+                self._faults.add(
+                    item.line, "This entry does not belong to the section.", f"Entries: {', '.join(labels)}."
+                )
                 continue
             if label in found:
-                self._faults.add(item.line, f"{label} stands here again.", "Say it once.")
+                self._faults.add(item.line, f"{label} appears again.", "Write it once.")
                 continue
             if not item.text.startswith(written[label].rstrip(" ")):
-                self._faults.add(item.line, f"{label} has not the exact form.", f"Write `- {written[label]}…`.")
+                self._faults.add(item.line, f"{label} does not have the exact format.", f"Write `- {written[label]}…`.")
             found[label] = (item.line, self.filled(item.line, label, match[2].strip()))
             if not found[label][1]:
-                self._faults.add(item.line, f"{label} says nothing.", f"Write `- {written[label]}…`.")
+                self._faults.add(item.line, f"{label} is empty.", f"Write `- {written[label]}…`.")
         self._check_labels(section, labels, found)
         return found
 
@@ -292,5 +300,5 @@ def _dedented(text: str, by: int) -> str:
 
 
 def is_placeholder(text: str) -> bool:
-    """As the template has it, not filled in."""
+    """Return whether the text is a template placeholder that nobody filled in."""
     return _PLACEHOLDER.fullmatch(text) is not None

@@ -1,6 +1,6 @@
-"""Read a plan document: what each section says, and every place where it is not in the exact form.
+"""Parse a plan document: the values of each section, and every place that does not have the exact format.
 
-Whatever the text, it is read without an error; what cannot be understood is a fault with its line.
+Any text can be parsed without an error. Parts that are not understood become faults with their line.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ _PIPE = re.compile(r"(?<!\\)\|")
 def read(text: str) -> PlanDocument:
     faults = FaultList()
     if len(text) > LONGEST:
-        words = f"The plan has {len(text):,} characters; no reviewer reads more than {LONGEST:,}."
-        faults.add(1, words, "Leave out logs and listings: a plan is a page or two.")
+        message = f"The plan has {len(text):,} characters; the limit is {LONGEST:,}."
+        faults.add(1, message, "Leave out logs and listings: a plan is a page or two.")
         return PlanDocument(blocks=(DocumentBlock(1, "", text),), sections=PlanSections(), faults=faults.all())
     found = outline(text, faults)
     _check_hidden(text, faults)
-    sections = _Reader(found, faults).sections()
+    sections = _SectionReader(found, faults).sections()
     return PlanDocument(blocks=tuple(found.blocks), sections=sections, faults=faults.all())
 
 
@@ -66,10 +66,10 @@ def _check_hidden(text: str, faults: FaultList) -> None:
     starts = [match.end() for match in re.finditer("\n", text)]
     for position, character in hidden_characters(text):
         line = bisect(starts, position) + 1
-        faults.add(line, f"A character that a reader cannot see (U+{ord(character[0]):04X}).", "Take it out.")
+        faults.add(line, f"There is an invisible character (U+{ord(character[0]):04X}).", "Remove it.")
 
 
-class _Reader:
+class _SectionReader:
     def __init__(self, found: Outline, faults: FaultList) -> None:
         self._found = found
         self._faults = faults
@@ -98,10 +98,10 @@ class _Reader:
         count = count_sentences(text)
         if count == 0:
             self._faults.add(
-                section.line, "The objective is empty.", "Say in one or two sentences what is to be found out."
+                section.line, "The objective is empty.", "Say in one or two sentences what you want to find out."
             )
         elif count > 2:
-            self._faults.add(section.line, f"The objective has {count} sentences.", "Say it in one or two.")
+            self._faults.add(section.line, f"The objective has {count} sentences.", "Use one or two.")
         for line in section.lines:
             if line.is_code or BULLET.fullmatch(line.text) or line.text.startswith("|"):
                 self._faults.add(
@@ -139,21 +139,21 @@ class _Reader:
 
     def _check_setup(self, setup: ComputeSetup, given: dict[str, tuple[int, str]]) -> None:
         if setup.cluster_type is ClusterType.CPU_ONLY and setup.gpu_count:
-            words = f"A cpu_only cluster has no GPUs, and the plan counts {setup.gpu_count}."
-            self._faults.add(given["GPU count"][0], words, "Write `- GPU count: 0`, or another cluster type.")
+            message = f"A cpu_only cluster has no GPUs, but the plan has {setup.gpu_count}."
+            self._faults.add(given["GPU count"][0], message, "Write `- GPU count: 0`, or another cluster type.")
         if setup.gpuwrap is Gpuwrap.ENABLED and setup.cluster_type in (ClusterType.SLURM, ClusterType.CPU_ONLY):
-            words = f"gpuwrap does nothing on {setup.cluster_type}."
-            self._faults.add(given["gpuwrap"][0], words, "Write `- gpuwrap: disabled`.")
+            message = f"gpuwrap has no effect on {setup.cluster_type}."
+            self._faults.add(given["gpuwrap"][0], message, "Write `- gpuwrap: disabled`.")
 
     def _approach(self, section: Section) -> tuple[ApproachStep, ...]:
         form = "1. **Step title** — what to do"
         steps = []
         for number, item in enumerate(self._entries.numbered(section, form), 1):
             if item.marker != str(number):
-                self._faults.add(item.line, f"Step {number} has the number {item.marker}.", "Count the steps from 1.")
+                self._faults.add(item.line, f"Step {number} has the number {item.marker}.", "Number the steps from 1.")
             match = _STEP.fullmatch(item.text)
             if not match or match[2] != "—" or not match[3].strip():
-                self._faults.add(item.line, "The step has not the exact form.", f"Write `{form}`.")
+                self._faults.add(item.line, "The step does not have the exact format.", f"Write `{form}`.")
             title, description = (match[1], match[3]) if match else (item.text.split("\n")[0], "")
             title = self._entries.filled(item.line, "step", title.strip())
             steps.append(ApproachStep(title=title, description=description.strip()))
@@ -163,16 +163,16 @@ class _Reader:
         rows = [line for line in section.lines if not line.is_blank]
         form = f"| {' | '.join(TABLE_COLUMNS)} |"
         if len(rows) < 3 or tuple(_cells(rows[0].text)) != TABLE_COLUMNS:
-            hint = f"Begin it with `{form}`, a rule, and a row a parameter; without a sweep leave the section out."
+            hint = f"Write `{form}`, a rule, and one row per parameter. Without a sweep, remove the section."
             place = rows[0].number if rows else section.line
-            self._faults.add(place, "The table has not the exact form.", hint)
+            self._faults.add(place, "The table does not have the exact format.", hint)
         if len(rows) > 1 and not all(map(_RULE_CELL.fullmatch, _cells(rows[1].text) or [""])):
-            self._faults.add(rows[1].number, "The rule below the table's head is missing.", "Write `|---|---|---|`.")
+            self._faults.add(rows[1].number, "The rule below the table header is missing.", "Write `|---|---|---|`.")
         found: dict[str, SweptParameter] = {}
         for line in rows[2:]:
             parameter = self._parameter(line, form)
             if parameter and parameter.name in found:
-                self._faults.add(line.number, f"{parameter.name} stands here again.", "One row a parameter.")
+                self._faults.add(line.number, f"{parameter.name} appears again.", "Write one row per parameter.")
             elif parameter:
                 found[parameter.name] = parameter
         return tuple(found.values())
@@ -180,8 +180,8 @@ class _Reader:
     def _parameter(self, line: DocumentLine, form: str) -> SweptParameter | None:
         cells = _cells(line.text)
         if len(cells) != len(TABLE_COLUMNS):
-            words = f"The row has {len(cells)} cells instead of {len(TABLE_COLUMNS)}."
-            self._faults.add(line.number, words, f"Write it like `{form}`; a pipe inside of a cell is `\\|`.")
+            message = f"The row has {len(cells)} cells instead of {len(TABLE_COLUMNS)}."
+            self._faults.add(line.number, message, f"Write it like `{form}`. Write a pipe inside a cell as `\\|`.")
             return None
         name, values, rationale = cells
         for what, cell in zip(TABLE_COLUMNS, cells, strict=True):
@@ -194,17 +194,17 @@ class _Reader:
         if not cell:
             return ()
         if is_interval(cell):
-            hint = f"For these two values alone write `{without_brackets(without_code(cell))}`."
-            self._faults.add(line.number, f"{cell} may be a range or two values.", hint)
+            hint = f"For only these two values, write `{without_brackets(without_code(cell))}`."
+            self._faults.add(line.number, f"{cell} could be a range or two values.", hint)
         values = split_values(without_brackets(without_code(cell)))
         for value in values:
             if why := why_not_concrete(value):
-                words = f"The value {value[:60]!r} {why}."
+                message = f"The value {value[:60]!r} {why}."
                 self._faults.add(
-                    line.number, words, "Write out each value to try, parted by commas: `1e-4, 1e-3, 1e-2`."
+                    line.number, message, "List every value to try, separated by commas: `1e-4, 1e-3, 1e-2`."
                 )
         if len(set(values)) < len(values):
-            self._faults.add(line.number, "A value stands twice in the row.", "Write each once.")
+            self._faults.add(line.number, "A value appears twice in the row.", "Write each value once.")
         return tuple(values)
 
     def _metrics(self, section: Section) -> Metrics:
@@ -215,9 +215,9 @@ class _Reader:
             if kind == "primary" and primary is None:
                 primary = metric
                 if secondary:
-                    self._faults.add(item.line, "The primary metric stands after another.", "Put it first.")
+                    self._faults.add(item.line, "The primary metric comes after another metric.", "Put it first.")
             elif kind == "primary":
-                self._faults.add(item.line, "A second primary metric.", "One decides; make the other **Secondary**.")
+                self._faults.add(item.line, "This is a second primary metric.", "Make it **Secondary**.")
             elif kind:
                 secondary.append(metric)
         if primary is None:
@@ -235,7 +235,7 @@ class _Reader:
             kind = ""
         elif not item.text.startswith(f"**{kind.capitalize()}**:") or not dash or not name.strip() or not why.strip():
             form = f"- **{kind.capitalize()}**: metric — why"
-            self._faults.add(item.line, "The metric has not the exact form.", f"Write `{form}`.")
+            self._faults.add(item.line, "The metric does not have the exact format.", f"Write `{form}`.")
         name = self._entries.filled(item.line, "metric", name.strip())
         return kind, PlannedMetric(name=without_code(name), why=why.strip())
 
@@ -246,7 +246,7 @@ class _Reader:
             match = _BOX.fullmatch(item.text)
             text = (match[2] if match else item.text).strip()
             if not match or not match[1] or not text or not match[2].startswith(" "):
-                self._faults.add(item.line, "The criterion has no box, or no words.", f"Write `{form}`.")
+                self._faults.add(item.line, "The criterion has no box or no text.", f"Write `{form}`.")
             met = bool(match and match[1] in "xX" and match[1])
             criteria.append(Criterion(text=self._entries.filled(item.line, "criterion", text), met=met))
         return tuple(criteria)
@@ -260,7 +260,7 @@ class _Reader:
             risk, mitigation = risk.removeprefix("**Risk**:").strip(), mitigation.strip()
             begins = item.text.startswith("**Risk**:")
             if not begins or not arrow or arrow[1] != "→" or not risk or not mitigation:
-                self._faults.add(item.line, "The risk has not the exact form.", f"Write `{form}`.")
+                self._faults.add(item.line, "The risk does not have the exact format.", f"Write `{form}`.")
             risks.append(Risk(risk=self._entries.filled(item.line, "risk", risk), mitigation=mitigation))
         return tuple(risks)
 
@@ -268,16 +268,18 @@ class _Reader:
         given = self._entries.fields(section, ("Runs", "Time", "Resources"), bold=True)
         line, runs = given.get("Runs", (0, ""))
         if runs and not any(character in "0123456789" for character in runs) and not is_placeholder(runs):
-            self._faults.add(line, "Runs names no number.", "Say how many: `- **Runs**: 12 (4 values × 3 seeds)`.")
+            self._faults.add(
+                line, "Runs does not contain a number.", "Write how many: `- **Runs**: 12 (4 values × 3 seeds)`."
+            )
         return Effort(**{label.lower(): text for label, (_, text) in given.items()})
 
     def _improvements(self, section: Section) -> tuple[str, ...]:
-        items = self._entries.bullets(section, "- a script, template or pattern to use again")
+        items = self._entries.bullets(section, "- a script, template or pattern to reuse")
         return tuple(self._entries.filled(item.line, "improvement", item.text) for item in items)
 
 
 def _cells(row: str) -> list[str]:
-    """A pipe in a cell is written `\\|`, in code too, as every renderer of tables wants it."""
+    """Split a row into cells. A pipe in a cell is written `\\|`, in code too."""
     inner = row.strip()
     if not inner.startswith("|"):
         return []
@@ -287,7 +289,7 @@ def _cells(row: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in cells]
 
 
-# What shows nothing, or shows another order than there is: who approves a plan must see what it says.
+# Invisible characters and those that change the order of text: the approver must see the real text.
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f]|\r(?!\n|$)"
@@ -308,7 +310,7 @@ _OPENING, _ENDING = "([{", ")]}"
 
 
 def hidden_characters(text: str) -> Iterator[tuple[int, str]]:
-    """Where, and which."""
+    """Yield the position and text of each invisible character."""
     return ((match.start(), match.group()) for match in _HIDDEN.finditer(text))
 
 
@@ -322,7 +324,7 @@ def count_sentences(text: str) -> int:
 
 
 def _ends_sentence(word: str, following: str) -> bool:
-    """The last word always does, with or without a full stop."""
+    """Return whether a sentence ends here. The last word always ends one, with or without a full stop."""
     if not following:
         return True
     bare = word.rstrip(_CLOSING)
@@ -332,7 +334,7 @@ def _ends_sentence(word: str, following: str) -> bool:
 
 
 def split_values(cell: str) -> list[str]:
-    """The values of a table's cell: parted by commas, but not by those in brackets, quotes or code."""
+    """Split a cell at its commas, except those in brackets, quotes or code."""
     values, start, depth, quote = [], 0, 0, ""
     for position, character in enumerate(cell):
         if quote:
@@ -350,7 +352,7 @@ def split_values(cell: str) -> list[str]:
 
 
 def without_brackets(cell: str) -> str:
-    """A list written as one: `[1, 2, 3]`."""
+    """Remove the brackets of a list such as `[1, 2, 3]`."""
     inside = cell[1:-1]
     bracketed = cell.startswith(("[", "{")) and cell.endswith(("]", "}")) and not set(inside) & set("[]{}")
     return inside if bracketed else cell
@@ -361,17 +363,17 @@ def without_code(text: str) -> str:
 
 
 def why_not_concrete(value: str) -> str:
-    """What is wrong with a value of a sweep, or nothing."""
+    """Return why this is not one concrete value, or an empty text."""
     low = value.strip().lower()
     if not low:
         return "is empty"
     if is_placeholder(value) or low in _VAGUE or low.endswith(("...", "…", " etc", " etc.")):
-        return "names no value"
+        return "is not a concrete value"
     if _RANGE.fullmatch(value.strip()) or low.startswith(_RANGE_WORDS):
         return "is a range"
     return ""
 
 
 def is_interval(cell: str) -> bool:
-    """`[1e-4, 1e-1]`: two values, or all between them? A reader cannot tell."""
+    """Return whether the cell is like `[1e-4, 1e-1]`, which could be two values or a range."""
     return _PAIR.fullmatch(without_code(cell)) is not None

@@ -1,6 +1,6 @@
-r"""A sweep's command with places for values. A value is data: whatever it holds, it arrives as one argument.
+r"""A sweep's command with placeholders. Every value arrives as one argument, whatever characters it contains.
 
-`{name}` is a place. `{{name}}` and `\{name}` stand for the text `{name}`; `${name}` is the shell's.
+`{name}` is a placeholder. `{{name}}` and `\{name}` mean the text `{name}`; `${name}` belongs to the shell.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _UNFINISHED = (";", "&", "|", "\\", "(", "{")
 
 
 class Quotes(StrEnum):
-    """What the shell makes of text at some place."""
+    """How the shell quotes text at some position."""
 
     NONE = "none"
     SINGLE = "single"
     DOUBLE = "double"
-    UNSURE = "unsure"  # in $(…), `…`, $'…' or a here-document: only words that need no quotes may go there
+    UNSURE = "unsure"  # in $(…), `…`, $'…' or a here-document: only values that need no quotes are allowed
     COMMENT = "comment"
 
 
@@ -43,11 +43,11 @@ class Placeholder:
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
     parts: tuple[str | Placeholder, ...]
-    appended: tuple[str, ...]  # names that have no place of their own
+    appended: tuple[str, ...]  # names without a placeholder
     warnings: tuple[str, ...]
 
     def fill(self, values: Mapping[str, Any]) -> str:
-        """A name without a value is left out: it does not apply to this configuration, or its value is null."""
+        """Return the command for these values. A name without a value, or with null, is left out."""
         filled = [part if isinstance(part, str) else _filled(part, values[part.name]) for part in self.parts]
         options = [
             f" --{name} {shlex.quote(as_text(values[name]))}" for name in self.appended if values.get(name) is not None
@@ -65,18 +65,18 @@ def _filled(place: Placeholder, value: Any) -> str:
         return shlex.quote(text)
     if not _SAFE.fullmatch(text):
         raise Invalid(
-            f"{text!r} cannot be put where {{{place.name}}} stands: it would need quotes there.",
-            hint="Take the place out of $(…), backquotes and here-documents, or leave it away to get --name value.",
+            f"{text!r} cannot replace {{{place.name}}}: it would need quotes there.",
+            hint="Move the placeholder out of $(…), backquotes and here-documents, or remove it to get --name value.",
             field=_FIELD,
         )
     return text
 
 
 def parse_command(command: str, names: Collection[str], optional: Collection[str]) -> CommandTemplate:
-    """`optional` names do not apply to every configuration, so they cannot have a place of their own."""
+    """Parse a command. `optional` names do not apply to every configuration, so they cannot have a placeholder."""
     if not command.strip():
-        raise Invalid("The command is empty.", hint="Write what a shell would run.", field=_FIELD)
-    reader = _Reader(command.rstrip())
+        raise Invalid("The command is empty.", hint="Write the command that a shell should run.", field=_FIELD)
+    reader = _ShellScanner(command.rstrip())
     parts: list[str | Placeholder] = []
     warnings: list[str] = []
     for piece in reader.pieces():
@@ -86,8 +86,8 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
     placed = {part.name for part in parts if isinstance(part, Placeholder)}
     for name in sorted(placed & set(optional)):
         raise Invalid(
-            f"{{{name}}} stands in the command, and {name} does not have a value in every configuration.",
-            hint=f"Take {{{name}}} out: it is appended as --{name} VALUE where it applies.",
+            f"The command uses {{{name}}}, but {name} does not have a value in every configuration.",
+            hint=f"Remove {{{name}}}: it is appended as --{name} VALUE where it applies.",
             field=_FIELD,
         )
     appended = tuple(name for name in names if name not in placed)
@@ -97,28 +97,30 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
 
 
 def _unknown(place: Placeholder, names: Collection[str], warnings: list[str]) -> str:
-    """In single quotes it is most likely another program's text, as in awk '{print}'."""
+    """Refuse an unknown placeholder, but keep it in single quotes: there it is probably text, as in awk '{print}'."""
     if place.quotes is Quotes.SINGLE:
-        warnings.append(f"{{{place.name}}} in the command is no parameter; in single quotes it is left as it is.")
+        warnings.append(
+            f"{{{place.name}}} in the command is not a parameter. It is in single quotes, so it stays as text."
+        )
         return f"{{{place.name}}}"
     raise Invalid(
-        f"{{{place.name}}} in the command matches no parameter.",
-        hint=f"There are: {', '.join(names)}. To keep the text, write {{{{{place.name}}}}}.",
+        f"{{{place.name}}} in the command does not match a parameter.",
+        hint=f"Parameters: {', '.join(names)}. To keep the text, write {{{{{place.name}}}}}.",
         field=_FIELD,
     )
 
 
-def _check_can_be_appended_to(reader: _Reader, names: tuple[str, ...]) -> None:
+def _check_can_be_appended_to(reader: _ShellScanner, names: tuple[str, ...]) -> None:
     if reader.quotes is not Quotes.NONE or reader.command.endswith(_UNFINISHED):
         raise Invalid(
-            f"--{names[0]} cannot be put at the end of this command.",
-            hint=f"Say in the command where the values go: {', '.join(f'{{{name}}}' for name in names)}.",
+            f"--{names[0]} cannot be appended to this command.",
+            hint=f"Put placeholders into the command: {', '.join(f'{{{name}}}' for name in names)}.",
             field=_FIELD,
         )
 
 
-class _Reader:
-    """Walks through a command as a shell does, as far as it takes to know where quotes begin and end."""
+class _ShellScanner:
+    """Scan a command like a shell, just enough to know where quotes start and end."""
 
     def __init__(self, command: str) -> None:
         self.command = command
@@ -153,7 +155,7 @@ class _Reader:
         yield text
 
     def _step(self) -> int:
-        """How many characters belong together from here on; keeps track of what opens and closes."""
+        """Return how many characters to read together, and track which quotes open and close."""
         top = self._stack[-1] if self._stack else ""
         rest = self.command[self._at : self._at + 3]
         if self._comment:
@@ -205,7 +207,7 @@ class _Reader:
         return 1
 
     def _close_substitution(self) -> int:
-        """A `case` has closing brackets of its own: after one, nothing is certain any more."""
+        """Close a substitution. After a `case`, which has its own closing brackets, nothing is certain."""
         if _CASE.search(self.command, self._opened[-1], self._at):
             return 1
         return self._close()

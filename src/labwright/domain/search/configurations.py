@@ -1,4 +1,4 @@
-"""From a search space to configurations: all of them, so many of them at random, and what makes two the same."""
+"""Configurations of a search space: the full grid, random draws, and which runs have the same configuration."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from labwright.domain.run import Run
 from labwright.domain.search.space import Choice, Config, Parameter, Range, Space, applies, canonical
 
 MAX_CONFIGURATIONS = 100_000
-_TRIES = 20  # a draw that was there before is drawn again so often
+_TRIES = 20  # how often a duplicate is drawn again
 SEED = "seed"
 
 
 def config_hash(params: Mapping[str, Any]) -> str:
-    """The same for the same values in any order; the seed does not count."""
+    """Return a hash of the values without the seed. The order of the values does not matter."""
     text = canonical({name: value for name, value in params.items() if name != SEED})
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def count_grid(space: Space) -> int:
-    """How many configurations there are, without making them."""
+    """Return the number of configurations in the grid without creating them."""
     for parameter in space.parameters:
         if isinstance(parameter, Range) and not parameter.is_discrete:
             raise Invalid(
-                f"A grid cannot go through the range of {parameter.name}.",
-                hint="Give it step or count, list its values, or use method random or adaptive.",
+                f"A grid needs discrete values, but {parameter.name} is a continuous range.",
+                hint="Set step or count, list the values, or use method random or adaptive.",
                 field=("parameters", parameter.name),
             )
     controlling = space.controlling
@@ -65,7 +65,7 @@ def _grid_size(parameter: Parameter) -> int:
 
 
 def grid(space: Space) -> Iterator[Config]:
-    """Every configuration, the first parameter changing slowest."""
+    """Return every configuration. The first parameter changes slowest."""
     columns = [
         parameter.values if isinstance(parameter, Choice) else parameter.grid() for parameter in space.parameters
     ]
@@ -86,7 +86,7 @@ def _grid_with_conditions(space: Space, index: int, chosen: Config, columns: lis
 
 
 def draw(space: Space, source: random.Random) -> Config:
-    """One at random. Only `random()` is used: its numbers are the same in every version of Python."""
+    """Draw one configuration. Only `random()` is used: its numbers are equal in every version of Python."""
     config: Config = {}
     for parameter in space.parameters:
         share = source.random()
@@ -104,11 +104,11 @@ def value_at(parameter: Parameter, share: float) -> Any:
 
 
 def draw_many(space: Space, sampling_seed: int, count: int, known: Container[str]) -> list[Config]:
-    """So many that are not `known`, or fewer where there are no more. The same for the same seed."""
+    """Draw up to `count` configurations that are not `known`. Equal seeds give equal draws."""
     finite = _finite_size(space)
     if finite is not None and finite <= min(4 * count, MAX_CONFIGURATIONS):
         return _shuffled(space, sampling_seed, count, known)
-    source = random.Random(sampling_seed)  # noqa: S311 - repeatable is what it has to be
+    source = random.Random(sampling_seed)  # noqa: S311 - it must be repeatable
     found: dict[str, Config] = {}
     for _ in range(count * _TRIES):
         config = draw(space, source)
@@ -121,7 +121,7 @@ def draw_many(space: Space, sampling_seed: int, count: int, known: Container[str
 
 
 def _finite_size(space: Space) -> int | None:
-    """None where a grid would not go through all that can be drawn, or not as often."""
+    """Return the grid size, or None if a grid does not cover all possible draws equally."""
     ranges = [parameter for parameter in space.parameters if isinstance(parameter, Range)]
     if any(found.size is None or found.log or found.count is not None for found in ranges):
         return None
@@ -129,7 +129,7 @@ def _finite_size(space: Space) -> int | None:
 
 
 def _shuffled(space: Space, sampling_seed: int, count: int, known: Container[str]) -> list[Config]:
-    source = random.Random(sampling_seed)  # noqa: S311 - repeatable is what it has to be
+    source = random.Random(sampling_seed)  # noqa: S311 - it must be repeatable
     fresh = [config for config in grid(space) if config_hash(config) not in known]
     order = sorted((source.random(), index) for index in range(len(fresh)))
     return [fresh[index] for _, index in order[:count]]
@@ -143,6 +143,7 @@ def without_seed(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def same_but_for_seed(runs: Iterable[Run]) -> list[list[Run]]:
+    """Group runs that differ only in their seed. Doubtful cases stay apart: a mean over them would be wrong."""
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         groups.setdefault(_configuration(run), []).append(run)
@@ -151,7 +152,9 @@ def same_but_for_seed(runs: Iterable[Run]) -> list[list[Run]]:
 
 def _configuration(run: Run) -> tuple[str, ...]:
     params = canonical(without_seed(run.params))
-    if run.sweep_id is not None and run.trial is not None:  # its command is made of them, the seed at any place
+    if (
+        run.sweep_id is not None and run.trial is not None
+    ):  # the command is built from them, with the seed anywhere in it
         return params, run.sweep_id
     env = canonical({name: value for name, value in run.env.items() if SEED not in name.lower()})
     return params, _SEED_ARGUMENT.sub("", run.command), run.workdir, env, "" if _names_a_seed(run) else _code(run)
@@ -162,5 +165,5 @@ def _names_a_seed(run: Run) -> bool:
 
 
 def _code(run: Run) -> str:
-    """Where no seed is named the code counts too: people change a line and run the same command again."""
+    """Return the hash of the code. Without a named seed it counts: it may change between two equal commands."""
     return str((run.snapshot or {}).get("hash", ""))

@@ -1,4 +1,4 @@
-"""What a sweep found: configurations by mean over seeds, the best so far, and whether the best is more than luck."""
+"""Results of a sweep: means over seeds, the best so far, its lead over the next, and parameter importance."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ _T = (
     (math.inf, 1.96),
 )  # fmt: skip
 _CURVE_POINTS = 200
-_NAMED = 20  # keys in a sentence
-_COMPARED = 50  # so many of the next best are compared with the best
+_NAMED = 20  # metric keys listed in a message
+_COMPARED = 50  # how many of the next best are compared with the best
 
 
 @dataclass(slots=True, kw_only=True)
 class ConfigurationResult:
-    """Runs that differ in their seed only."""
+    """The runs of one configuration. They differ only in their seed."""
 
     label: str
     trial: int | None
     params: dict[str, Any] = field(default_factory=dict)
     progress: dict[str, int] = field(default_factory=dict)
     run_ids: list[str] = field(default_factory=list)
-    samples: dict[Any, list[float]] = field(default_factory=dict)  # by seed, or by run where there is none
+    samples: dict[Any, list[float]] = field(default_factory=dict)  # by seed, or by run id without a seed
     ended_at: str = ""
     mean: float | None = None
     std: float | None = None
@@ -41,7 +41,7 @@ class ConfigurationResult:
         return len(self.samples)
 
     def add(self, run_id: str, status: str, seed: int | None, ended_at: str | None, value: float | None) -> None:
-        """One of its runs. Only one that finished has a value that counts, and stands before the others."""
+        """Add a run. Only a finished run has a value that counts; it comes before the others."""
         self.progress[status] = self.progress.get(status, 0) + 1
         if ended_at and ended_at > self.ended_at:
             self.ended_at = ended_at
@@ -52,7 +52,7 @@ class ConfigurationResult:
             self.run_ids.append(run_id)
 
     def settle(self) -> None:
-        """Mean and standard deviation over seeds; a seed that ran twice counts once."""
+        """Compute mean and standard deviation over seeds. A seed that ran twice counts once."""
         values = [mean_of(several) for several in self.samples.values()]
         if values:
             self.mean = mean_of(values)
@@ -66,7 +66,7 @@ class ConfigurationResult:
 
 
 def ranked(configurations: Sequence[ConfigurationResult], goal: str) -> list[ConfigurationResult]:
-    """Best first; those without a value last."""
+    """Sort by mean, best first. Configurations without a value come last."""
     sign = 1 if goal == "min" else -1
 
     def order(found: ConfigurationResult) -> tuple[bool, float, int]:
@@ -76,7 +76,7 @@ def ranked(configurations: Sequence[ConfigurationResult], goal: str) -> list[Con
 
 
 def best_so_far(configurations: Sequence[ConfigurationResult], goal: str) -> list[tuple[int, float]]:
-    """After how many configurations the best value was which: where it changes, and at the end."""
+    """Return (configurations done, best value) at each improvement and at the end."""
     done = sorted((c for c in configurations if c.mean is not None), key=lambda c: c.ended_at)
     better = min if goal == "min" else max
     curve: list[tuple[int, float]] = []
@@ -96,20 +96,20 @@ class LeadVerdict:
 
 def _no_value(key: str, logged: Sequence[str]) -> str:
     if logged and key not in logged:
-        return f"No run has logged {key}; there are: {', '.join(logged[:_NAMED])}."
-    return f"No run has finished with a value of {key} yet{'; NaN and infinity are none' if logged else ''}."
+        return f"No run has logged {key}. Logged metrics: {', '.join(logged[:_NAMED])}."
+    return f"No run has finished with a value of {key} yet{' (NaN and infinity do not count)' if logged else ''}."
 
 
 def judge_lead(best_first: Sequence[ConfigurationResult], key: str, logged: Sequence[str] = ()) -> LeadVerdict:
-    """Whether the best is better than the next by more than seeds alone make a difference. Where no run has a value,
-    `logged` are the keys of what they have."""
+    """Judge whether the best leads the next by more than the noise between seeds.
+
+    `logged` are the keys of metrics that runs have, for the message if no run has a value of `key`.
+    """
     valued = [found for found in best_first if found.mean is not None]
     if not valued:
         return LeadVerdict("none", _no_value(key, logged))
     if len(valued) == 1:
-        return LeadVerdict(
-            "only_one", f"Only one configuration has a value of {key}; there is nothing to compare it with."
-        )
+        return LeadVerdict("only_one", f"Only one configuration has a value of {key}, so there is nothing to compare.")
     best, second = valued[0], valued[1]
     assert best.mean is not None
     assert second.mean is not None
@@ -117,18 +117,20 @@ def judge_lead(best_first: Sequence[ConfigurationResult], key: str, logged: Sequ
     if best.n < 2 or second.n < 2:
         return LeadVerdict(
             "unknown",
-            f"The best leads by {gap:.3g}, but there is only one run of {'it' if best.n < 2 else 'the next'}, so "
-            "nothing says how much of that is luck. Run more seeds (`seeds: 3`) to know.",
+            f"The best leads by {gap:.3g}, but {'it' if best.n < 2 else 'the next'} has only one run, so the noise "
+            "between seeds is unknown. Run more seeds (`seeds: 3`).",
         )
     alike = [found for found in valued[1 : 1 + _COMPARED] if found.n > 1 and not differ(best, found)]
     others = min(_COMPARED, len(valued) - 1)
-    also = f" {len(alike)} of the next {others} configurations cannot be told from the best." if alike else ""
+    also = (
+        f" {len(alike)} of the next {others} configurations do not differ from the best significantly." if alike else ""
+    )
     test = f"(std {_pooled(best, second):.3g}, n {best.n} and {second.n}; t test, 95 %)"
     if alike and alike[0] is second:
-        words = f"which may be the noise between seeds {test}: that is no difference."
-        return LeadVerdict("within_noise", f"The best leads the next by {gap:.3g}, {words}{also}")
-    words = f"more than the noise between seeds explains {test}."
-    return LeadVerdict("clear", f"The best leads the next by {gap:.3g}, {words}{also}")
+        reason = f"which is within the noise between seeds {test}."
+        return LeadVerdict("within_noise", f"The best leads the next by {gap:.3g}, {reason}{also}")
+    reason = f"more than the noise between seeds {test}."
+    return LeadVerdict("clear", f"The best leads the next by {gap:.3g}, {reason}{also}")
 
 
 def _pooled(one: ConfigurationResult, other: ConfigurationResult) -> float:
@@ -136,14 +138,14 @@ def _pooled(one: ConfigurationResult, other: ConfigurationResult) -> float:
 
 
 def differ(one: ConfigurationResult, other: ConfigurationResult) -> bool:
-    """Welch's t test: neither needs as many seeds nor as much noise as the other."""
+    """Compare two means with Welch's t test, which allows different numbers of seeds and different noise."""
     assert one.mean is not None
     assert other.mean is not None
-    scale = max(one.std or 0.0, other.std or 0.0)  # the squares of a diverged loss would be beyond any float
+    scale = max(one.std or 0.0, other.std or 0.0)  # scaled, because the square of a diverged loss overflows
     if scale == 0.0:
         return one.mean != other.mean
     if math.isinf(scale):
-        return False  # so may its spread itself: whatever the means, that is noise
+        return False  # the spread itself overflowed: the means say nothing
     parts = [((found.std or 0.0) / scale) ** 2 / found.n for found in (one, other)]
     spread = sum(parts)
     freedom = spread**2 / sum(
@@ -153,7 +155,7 @@ def differ(one: ConfigurationResult, other: ConfigurationResult) -> bool:
 
 
 def _t(freedom: float) -> float:
-    """Between two known ones by 1/freedom, in which the logarithm of t is nearly straight: 3 % too strict at most."""
+    """Interpolate log t over 1/freedom, where it is almost linear. The result is at most 3 % too strict."""
     (fewer, above), (more, below) = next(pair for pair in pairwise(_T) if freedom <= pair[1][0])
     share = (1 / freedom - 1 / more) / (1 / fewer - 1 / more)
     return below * math.pow(above / below, share)
@@ -163,11 +165,17 @@ IMPORTANCE_METHOD = "share of rank variance explained by each parameter alone (e
 LEAST_CONFIGURATIONS = 10
 _MANY_VALUES = 8
 _PARTS = 6
-_LEAST_PARTS = 3  # two would not show that the best lies in between
+_LEAST_PARTS = 3  # two parts cannot show a best value in the middle
 
 
 def importance(params: Sequence[dict[str, Any]], values: Sequence[float]) -> dict[str, float] | None:
-    """By parameter, largest first; None where there are too few configurations to say."""
+    """Return how much of the spread of results each parameter explains alone, largest first.
+
+    None means too few configurations. For each parameter the configurations are grouped by its value (a range into
+    parts of equal size). The result is the share of rank variance between the groups, corrected for the number of
+    groups (epsilon squared). Ranks limit the effect of one diverged run; the correction keeps pure noise near 0.
+    Interactions of two parameters are not measured: that would need a model and more configurations.
+    """
     if len(values) < LEAST_CONFIGURATIONS:
         return None
     ranks = _ranks(values)
@@ -177,7 +185,7 @@ def importance(params: Sequence[dict[str, Any]], values: Sequence[float]) -> dic
 
 
 def _ranks(values: Sequence[float]) -> list[float]:
-    """Equal values share the mean of their places."""
+    """Return the ranks. Equal values share their mean rank."""
     order = sorted(range(len(values)), key=values.__getitem__)
     ranks = [0.0] * len(values)
     start = 0
@@ -205,7 +213,7 @@ def _explained(column: Sequence[Any], ranks: Sequence[float]) -> float:
 
 
 def _labels(column: Sequence[Any]) -> list[Any]:
-    """The values themselves where they are few, else in which part of the sorted numbers each lies."""
+    """Return the group of each value: the value itself if there are few, else its part of the sorted numbers."""
     if not all(value is None or (isinstance(value, int | float) and not isinstance(value, bool)) for value in column):
         return [canonical(value) for value in column]
     numbers = [value for value in column if value is not None]
