@@ -200,8 +200,8 @@ def test_who_sends_ten_megabytes_before_reading_gets_the_answer(lab: LiveServer)
     ("fields", "words"),
     [
         ({"command": "true", "name": ""}, "name is too short: 1 or more characters."),
-        ({"command": "true", "env": {"A=B": "x"}}, "env.A=B does not have the form"),
-        ({"command": "true", "chat_session_id": "../x"}, "chat_session_id does not have the form"),
+        ({"command": "true", "env": {"A=B": "x"}}, "env.A=B does not match"),
+        ({"command": "true", "chat_session_id": "../x"}, "chat_session_id does not match"),
         ({"command": "true", "workdir": "/etc/passwd"}, "The workdir /etc/passwd is not a folder."),
         ({"command": "true", "tags": ["t"] * 101}, "tags has too many entries: 100 at most."),
     ],

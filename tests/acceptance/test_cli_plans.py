@@ -88,7 +88,7 @@ def test_what_is_wrong_is_shown_with_its_line(lab: LiveServer) -> None:
     assert untitled.returncode == 1
     assert b"--title" in untitled.stderr
     (lab.project / "long.md").write_text(GOOD + "x" * 200_000)
-    assert "no reviewer reads more than 200,000" in labwright(lab, "plan", "save", "long.md").stderr
+    assert "the limit is 200,000" in labwright(lab, "plan", "save", "long.md").stderr
     (lab.project / "latin.md").write_bytes(b"\xff\xfe")
     assert "not UTF-8" in labwright(lab, "plan", "save", "latin.md").stderr
     assert "cannot be read" in labwright(lab, "plan", "save", "nowhere.md").stderr

@@ -110,7 +110,7 @@ def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveSer
     ("command", "key", "why", "verdict"),
     [
         (logs("{x}"), "lss", "logged 'lss'; they logged loss", "No run has logged lss; there are: loss."),
-        ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity are none"),
+        ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity do not count"),
     ],
 )
 def test_a_metric_that_no_run_has_a_value_of_is_noticed(

@@ -123,7 +123,7 @@ def test_memory_without_a_process_is_not_free(gpus: SimulatedGpus, tmp_path: Pat
     for index in (0, 1):
         gpus.set_card(index, memory_used_mb=20480)
     gate = GpuGate(request(tmp_path))
-    assert "GPU 1 has 20.0 GB of memory in use and shows no process" in busy(gate.attempt()).reason
+    assert "GPU 1 has 20.0 GB of memory in use but shows no process" in busy(gate.attempt()).reason
     assert holders(str(tmp_path / "leases")) == {}
     gate.close()
 

@@ -96,9 +96,9 @@ def test_a_place_can_be_escaped(command: str, text: str) -> None:
 
 
 def test_a_place_that_matches_nothing_is_refused_with_what_there_is() -> None:
-    with pytest.raises(Invalid, match=r"\{lrr\} in the command matches no parameter") as caught:
+    with pytest.raises(Invalid, match=r"\{lrr\} in the command does not match a parameter") as caught:
         parse_command('python -c "{lrr}"', ("lr",), ())
-    assert "There are: lr" in caught.value.hint
+    assert "Parameters: lr" in caught.value.hint
     assert "{{lrr}}" in caught.value.hint
     assert caught.value.field == ("base_command",)
 
@@ -128,7 +128,7 @@ def test_where_quoting_is_unsure_only_plain_words_are_filled_in(command: str) ->
 
 @pytest.mark.parametrize("command", ["train # a note", "train &", "train;", "cat <<END", "train 'open", "train \\"])
 def test_nothing_is_appended_where_it_would_be_lost(command: str) -> None:
-    with pytest.raises(Invalid, match="cannot be put at the end"):
+    with pytest.raises(Invalid, match="cannot be appended"):
         parse_command(command, ("lr",), ())
 
 

@@ -52,19 +52,19 @@ def test_a_desktop_does_not_but_its_memory_may() -> None:
 
 def test_memory_without_a_process_is_use() -> None:
     assert why_busy(card(1, memory_used_mb=30720), LIMITS) == (
-        "GPU 1 has 30.0 GB of memory in use and shows no process"
+        "GPU 1 has 30.0 GB of memory in use but shows no process"
     )
 
 
 def test_utilisation_without_a_process_is_use() -> None:
-    assert why_busy(card(utilization=80), LIMITS) == "GPU 0 is 80% busy and shows no process"
+    assert why_busy(card(utilization=80), LIMITS) == "GPU 0 is 80% busy but shows no process"
 
 
 def test_words_name_the_process() -> None:
     gpu = card(1, processes=(GpuProcess(pid=12, memory_mb=30822, user="bob", name="python"),))
     assert why_busy(gpu, LIMITS) == "GPU 1 is in use by bob's python (pid 12, 30.1 GB)"
     unseen = card(0, processes=(GpuProcess(pid=12, memory_mb=1024),))
-    assert why_busy(unseen, LIMITS) == "GPU 0 is in use by an unseen process (pid 12, 1.0 GB)"
+    assert why_busy(unseen, LIMITS) == "GPU 0 is in use by a hidden process (pid 12, 1.0 GB)"
 
 
 def test_words_name_the_holder() -> None:

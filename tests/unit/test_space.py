@@ -67,17 +67,17 @@ def test_the_values_of_a_grid_are_what_one_would_type(spec: Any, values: list[An
         ({"lr": {"min": 2, "max": 1}}, ("parameters", "lr", "min"), "min 2 and max 1"),
         ({"lr": {"min": 1}}, ("parameters", "lr"), "no max"),
         ({"lr": {"min": "1e-4", "max": 1}}, ("parameters", "lr", "min"), "must be a number"),
-        ({"lr": {"min": 0, "max": 1, "log": True}}, ("parameters", "lr", "min"), "begins above 0"),
+        ({"lr": {"min": 0, "max": 1, "log": True}}, ("parameters", "lr", "min"), "must start above 0"),
         ({"lr": {"min": 0, "max": 1, "log": "yes"}}, ("parameters", "lr", "log"), "true or false"),
-        ({"lr": {"min": 0, "max": 1, "maximum": 2}}, ("parameters", "lr", "maximum"), "no field here"),
+        ({"lr": {"min": 0, "max": 1, "maximum": 2}}, ("parameters", "lr", "maximum"), "not a field here"),
         ({"lr": {"min": 0, "max": 1, "step": -1}}, ("parameters", "lr", "step"), "cannot be the step"),
         ({"lr": {"min": 0, "max": 1, "count": 1}}, ("parameters", "lr", "count"), "cannot be the count"),
-        ({"lr": {"min": 0.5, "max": 2, "int": True}}, ("parameters", "lr"), "whole numbers"),
+        ({"lr": {"min": 0.5, "max": 2, "int": True}}, ("parameters", "lr"), "is not whole"),
         ({"lr": {"value": 1, "extra": 1}}, ("parameters", "lr"), "not clear"),
         ({"lr": [1, 1.0]}, ("parameters", "lr", 1), "twice"),
         ({"a b": [1]}, ("parameters", "a b"), "cannot be the name"),
-        ({"a": {"values": [1], "when": {"b": 1}}}, ("parameters", "a", "when", "b"), "no other parameter"),
-        ({"a": {"values": [1], "when": {"b": 3}}, "b": [1]}, ("parameters", "a", "when", "b"), "never is 3"),
+        ({"a": {"values": [1], "when": {"b": 1}}}, ("parameters", "a", "when", "b"), "not another parameter"),
+        ({"a": {"values": [1], "when": {"b": 3}}, "b": [1]}, ("parameters", "a", "when", "b"), "is never 3"),
         (
             {"a": {"values": [1], "when": {"b": 1}}, "b": {"values": [1], "when": {"a": 1}}},
             ("parameters", "a", "when"),
@@ -99,7 +99,7 @@ def test_a_fault_is_named_with_its_place(parameters: dict[str, Any], field: tupl
 
 @pytest.mark.parametrize(
     ("low", "hint"),
-    [("1e-4", "write 0.0001, without quotes"), (".nan", "finite"), ("few", "finite"), (True, "finite")],
+    [("1e-4", "Write 0.0001 without quotes"), (".nan", "finite"), ("few", "finite"), (True, "finite")],
 )
 def test_what_is_no_number_is_refused_with_what_to_write_instead(low: Any, hint: str) -> None:
     with pytest.raises(Invalid) as caught:
@@ -108,7 +108,7 @@ def test_what_is_no_number_is_refused_with_what_to_write_instead(low: Any, hint:
 
 
 def test_a_grid_refuses_a_range_that_it_cannot_go_through() -> None:
-    with pytest.raises(Invalid, match="cannot go through the range of lr"):
+    with pytest.raises(Invalid, match="lr is a continuous range"):
         count_grid(parse_space({"lr": {"min": 0, "max": 1}}))
 
 

@@ -112,7 +112,7 @@ HALVING = {"method": "halving", "first_step": 2, "factor": 2}
 
 def test_worse_than_the_median_at_the_same_step_ends() -> None:
     others = [curve(5, 4, 3), curve(5, 3, 2), curve(5, 2, 1)]
-    assert reason_to_stop(MEDIAN, "min", curve(5, 4), others, 2) == "4 at step 2, the median of 3 others is 3"
+    assert reason_to_stop(MEDIAN, "min", curve(5, 4), others, 2) == "4 at step 2, the median of 3 other runs is 3"
     assert reason_to_stop(MEDIAN, "min", curve(5, 3), others, 2) == ""
     assert reason_to_stop(MEDIAN, "min", curve(5, 4), others[:2], 2) is None
     assert reason_to_stop(MEDIAN, "max", curve(1, 1, goal="max"), [curve(*[2] * 3, goal="max")] * 3, 2)
@@ -127,7 +127,7 @@ def test_one_noisy_step_decides_nothing_and_nan_is_never_best() -> None:
 def test_halving_lets_the_best_part_go_on_at_each_rung() -> None:
     assert [checkpoint(HALVING, step) for step in (1, 2, 3, 4, 9)] == [None, 2, 2, 4, 8]
     others = [curve(9, 9), curve(1, 1), curve(2, 2)]
-    assert reason_to_stop(HALVING, "min", curve(3, 3), others, 2) == "3 at step 2, 2 of 3 others did better"
+    assert reason_to_stop(HALVING, "min", curve(3, 3), others, 2) == "3 at step 2, 2 of 3 other runs were better"
     assert reason_to_stop(HALVING, "min", curve(1.5, 1.5), others, 2) == ""
 
 
@@ -155,8 +155,8 @@ def test_a_seed_that_ran_twice_counts_once() -> None:
     ("logged", "words"),
     [
         ([], "No run has finished with a value of loss yet."),
-        (["acc", "loss"], "No run has finished with a value of loss yet; NaN and infinity are none."),
-        (["acc", "los"], "No run has logged loss; there are: acc, los."),
+        (["acc", "loss"], "No run has finished with a value of loss yet (NaN and infinity do not count)."),
+        (["acc", "los"], "No run has logged loss. Logged metrics: acc, los."),
     ],
 )
 def test_where_no_run_has_a_value_it_is_said_what_they_have(logged: list[str], words: str) -> None:
@@ -183,7 +183,7 @@ def test_a_noisier_one_further_down_that_may_be_as_good_is_told() -> None:
     best, second, noisy = configuration(0, 1.0, 1.01), configuration(1, 2.0, 2.01), configuration(2, 1.0, 4.0)
     said = more_than_luck([best, second, noisy], "loss")
     assert said.kind == "clear"
-    assert said.text.endswith("1 of the next 2 configurations cannot be told from the best.")
+    assert said.text.endswith("1 of the next 2 configurations do not differ from the best significantly.")
 
 
 def test_the_best_so_far_never_gets_worse() -> None:

@@ -140,7 +140,7 @@ def test_what_running_runs_may_still_take_is_told_where_the_hours_are_short(lab:
     (other,) = (run for run in stored.unended_runs(lab.db.reader(), sweep.id) if run.status is RunStatus.QUEUED)
     move(lab, other, *_BEGINS[RunStatus.QUEUED])
     part, words = Supply(lab, sweep).top_up() or ("", "")
-    assert part == "gpu_hours" and "running runs may take 0.9 more" in words
+    assert part == "gpu_hours" and "running runs may use 0.9 more" in words
 
 
 def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
