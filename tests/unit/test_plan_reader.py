@@ -117,7 +117,7 @@ BROKEN = {
     "a label twice": ("- GPU count: 2", "- GPU count: 2\n- GPU count: 3", "- GPU count: 3", "again"),
     "labels out of order": ("- GPU count: 2", "- gpuwrap: enabled\n- GPU count: 2", "- Cluster", "out of order"),
     "a label that is missing": ("- Environment: venv\n", "", "### Compute", "Environment is missing"),
-    "a label of somebody else": ("- Environment: venv", "- Environment: venv\n- Disk: 1 TB", "- Disk", "does not belong"),
+    "an unknown label": ("- Environment: venv", "- Environment: venv\n- Disk: 1 TB", "- Disk", "does not belong"),
     "a star for a dash": ("- Environment", "* Environment", "* Environment", "starts with `*`"),
     "steps as a list": ("2. **Sweep**", "- **Sweep**", "- **Sweep**", "not part"),
     "a wrong number": ("2. **Sweep**", "3. **Sweep**", "3. **Sweep**", "has the number 3"),
