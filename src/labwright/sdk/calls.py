@@ -76,7 +76,8 @@ def init(
     values = {**_early_config.as_dict(), **as_dict(config)}
     labels = {"project": project, "name": name, "group": group, "tags": _tag_list(tags), "notes": notes}
     with _session.lock:
-        if _session.run is not None and _owns_run() and reinit in (True, "finish_previous"):
+        owns_run = _session.exit_file is not None and os.getpid() == _session.owner_pid
+        if _session.run is not None and owns_run and reinit in (True, "finish_previous"):
             _session.run.finish()
         if _session.run is None:
             _session.run = _start_safely(labels, values, mode or "", log_all_ranks)
@@ -200,10 +201,6 @@ def _own(place: LogTarget) -> None:
         _session.watch = ExitWatch()
     os.environ[places.RUN_ID] = place.run_id
     os.environ[places.RUN_DIR] = place.run_dir
-
-
-def _owns_run() -> bool:
-    return _session.exit_file is not None and os.getpid() == _session.owner_pid
 
 
 def _prepare_exit() -> None:

@@ -117,17 +117,13 @@ class ExitWatch:
             return ended_with(0)
         error = getattr(sys, "last_value", None)
         if error is not None:
-            return _ended_by(error)
+            text = f"{type(error).__name__}: {error}"[:500]
+            return ended_with(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, error=text.rstrip(": "))
         if not self._called:
             return None
         if self._code is None or isinstance(self._code, int):
             return ended_with(int(self._code or 0) & 0xFF)
         return ended_with(1, error=str(self._code)[:500])
-
-
-def _ended_by(error: BaseException) -> dict[str, Any]:
-    text = f"{type(error).__name__}: {error}"[:500]
-    return ended_with(_INTERRUPTED if isinstance(error, KeyboardInterrupt) else 1, error=text.rstrip(": "))
 
 
 def _script_frame() -> FrameType | None:

@@ -155,7 +155,10 @@ def _binned(sequence: Any, bins: int) -> dict[str, Any]:
         sequence = sequence.detach().cpu().numpy()
     numpy = sys.modules.get("numpy")
     if numpy is not None and hasattr(sequence, "dtype"):
-        return _binned_by_numpy(numpy, sequence, bins)
+        flat = numpy.asarray(sequence, dtype="float64").ravel()
+        counts, edges = numpy.histogram(flat[numpy.isfinite(flat)], bins=bins)
+        not_finite = int(flat.size - numpy.isfinite(flat).sum())
+        return {"counts": counts.tolist(), "edges": edges.tolist(), "not_finite": not_finite}
     values = [float(value) for value in _flat(sequence)]
     finite = [value for value in values if math.isfinite(value)]
     low, high = (min(finite), max(finite)) if finite else (0.0, 1.0)
@@ -167,13 +170,6 @@ def _binned(sequence: Any, bins: int) -> dict[str, Any]:
         counts[min(bins - 1, int((value - low) * scale))] += 1
     edges = [low + (high - low) * index / bins for index in range(bins + 1)]
     return {"counts": counts, "edges": edges, "not_finite": len(values) - len(finite)}
-
-
-def _binned_by_numpy(numpy: Any, array: Any, bins: int) -> dict[str, Any]:
-    flat = numpy.asarray(array, dtype="float64").ravel()
-    finite = flat[numpy.isfinite(flat)]
-    counts, edges = numpy.histogram(finite, bins=bins)
-    return {"counts": counts.tolist(), "edges": edges.tolist(), "not_finite": int(flat.size - finite.size)}
 
 
 def _flat(values: Any) -> Any:

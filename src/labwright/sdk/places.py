@@ -97,7 +97,10 @@ def on_server(project: str, about: dict[str, Any], key: str) -> LogTarget | None
         if not _is_up(server):
             return None
         with open(f"{state}/token", encoding="utf-8") as token:
-            made = _post(server["url"], token.read().strip(), {**about, **_deadline(server)}, key)
+            body = dict(about)
+            if server["host"] == os.uname().nodename:  # with the same clock, it must not create the run too late
+                body["answer_by"] = time.time() + 0.8 * _TIMEOUT_SECONDS
+            made = _post(server["url"], token.read().strip(), body, key)
         place = LogTarget(made["run_dir"], made["id"], made.get("name") or "", owned=True)
         place.url = _page(server["url"], place.run_id)
         if not os.access(place.run_dir, os.W_OK):
@@ -116,12 +119,6 @@ def _is_up(server: dict[str, Any]) -> bool:
     if server["host"] != os.uname().nodename:
         return not server["url"].split("://")[-1].startswith(("127.", "localhost", "[::1]"))
     return bool(server["boot_id"] == _boot_id() and _start_time(server["pid"]) == server["start_time"])
-
-
-def _deadline(server: dict[str, Any]) -> dict[str, Any]:
-    """Return the time after which the server must not create the run, if it uses the same clock."""
-    here = server["host"] == os.uname().nodename
-    return {"answer_by": time.time() + 0.8 * _TIMEOUT_SECONDS} if here else {}
 
 
 def _read_json(path: str) -> Any:
@@ -172,21 +169,17 @@ def _make_offline(parent: str, name: str, about: dict[str, Any]) -> LogTarget:
     run_dir = os.path.join(parent, name)
     os.makedirs(f"{run_dir}/metrics", mode=0o700)
     try:
-        with open(f"{run_dir}/run.json.new", "wb") as file:
-            file.write(fact_line(about))
+        with open(f"{run_dir}/run.json.new", "wb") as record:
+            record.write(fact_line(about))
         os.replace(f"{run_dir}/run.json.new", f"{run_dir}/run.json")
-        _hide_from_git(parent)
+        ignore = os.path.join(parent, ".gitignore")
+        if not os.path.exists(ignore):
+            with open(ignore, "w", encoding="utf-8") as file:
+                file.write("*\n")
     except OSError:
         _remove(parent, run_dir)
         raise
     return LogTarget(run_dir, name, about["name"], owned=True, url=f"file://{run_dir}")
-
-
-def _hide_from_git(parent: str) -> None:
-    ignore = os.path.join(parent, ".gitignore")
-    if not os.path.exists(ignore):
-        with open(ignore, "w", encoding="utf-8") as file:
-            file.write("*\n")
 
 
 def _remove(parent: str, run_dir: str) -> None:

@@ -190,13 +190,11 @@ class Run:
                 self._refuse(key, str(refusal) or type(refusal).__name__)
             all_numbers = False
         if all_numbers and len(pairs) == len(data):
-            self._learn(data)
+            keys = tuple(data)
+            has_room = len(keys) <= _TEMPLATE_KEYS and len(self._templates) < _TEMPLATES
+            if has_room and all(type(key) is str for key in keys):
+                self._templates[keys] = template(keys)  # the next call with these keys takes the fast way
         return pairs
-
-    def _learn(self, data: Any) -> None:
-        keys = tuple(data)
-        if len(keys) <= _TEMPLATE_KEYS and len(self._templates) < _TEMPLATES and all(type(key) is str for key in keys):
-            self._templates[keys] = template(keys)
 
     def _log_summary(self, key: str, value: Any) -> None:
         self.log({key: value}, self._next_step, commit=False)
@@ -241,15 +239,13 @@ class Run:
                 self._alerted[title] = now + float(wait_duration or 0)
             level = _LEVELS.get(str(getattr(level, "value", level)).upper(), "INFO")
             body = f"{text} (rank {self.rank})".strip() if self.rank else str(text)
-            self._write_alert({"title": title, "text": plain(body), "level": level})
+            if self._alerts is not None:
+                alert = {"title": title, "text": plain(body), "level": level}
+                self._alerts.write(fact_line({"t": round(time(), 3), "alert": alert}))
+            elif self.rank:
+                say_once(f"alert() of rank {self.rank} is not kept: the script does not belong to a Labwright run")
         except Exception as error:  # noqa: BLE001 - training goes on whatever was passed in
             self._refuse("alert()", str(error))
-
-    def _write_alert(self, alert: dict[str, Any]) -> None:
-        if self._alerts is not None:
-            self._alerts.write(fact_line({"t": round(time(), 3), "alert": alert}))
-        elif self.rank:
-            say_once(f"alert() of rank {self.rank} is not kept: the script does not belong to a Labwright run")
 
     def save(self, path: Any = None, *_ignored: Any, **_also_ignored: Any) -> None:
         """Record a file, or all files that match a pattern, as a result of this run. Files stay where they are.
@@ -266,13 +262,12 @@ class Run:
             if not found:
                 raise NotLoggable("no such file")
             for file in found[:1000]:
-                self._log_artifact(os.path.basename(file), "file", self._from_run_folder(file), self._next_step)
+                # Files of the run itself get a relative path, so that they are found after a move.
+                own = file.startswith(f"{self.dir}/artifacts/")
+                recorded = file[len(self.dir) + 1 :] if own else file
+                self._log_artifact(os.path.basename(file), "file", recorded, self._next_step)
         except Exception as error:  # noqa: BLE001 - training goes on whatever was passed in
             self._refuse(f"save({_shown(path)})", str(error))
-
-    def _from_run_folder(self, file: str) -> str:
-        """Return a path relative to the run folder for its own files, so that they are found after a move."""
-        return file[len(self.dir) + 1 :] if file.startswith(f"{self.dir}/artifacts/") else file
 
     def define_metric(self, *_ignored: Any, **_also_ignored: Any) -> None:
         say_once("define_metric() has no effect: every metric has a step, a time, a minimum and a maximum")

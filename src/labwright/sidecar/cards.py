@@ -130,7 +130,9 @@ class ContentionJudge:
             return RetryDecision()  # the GPU is not the reason, so the driver is not queried
         failure = judge_failure(tail, code, self._foreign_seen(lease))
         assert failure is not None  # the same text as above
-        retrying = failure.reason == "gpu_contention" and self._may_retry()
+        retries = self._options.get("retries", -1)
+        may_retry = self._options.get("check_foreign", False) and (retries < 0 or self._retries_done < retries)
+        retrying = failure.reason == "gpu_contention" and may_retry
         severity = "warning" if failure.reason == "gpu_contention" else "critical"
         choices = ["ignore", "stop"] if retrying else ["ignore", "rerun"]
         self._record.event("alert", rule=failure.reason, message=failure.message, severity=severity, choices=choices)
@@ -156,11 +158,6 @@ class ContentionJudge:
     def _foreign_pids(self, lease: Lease) -> list[int]:
         detection = run_detector(timeout=10.0, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
         return [process.pid for process in foreign_processes(detection, lease.uuids, own_pids={os.getpid()})]
-
-    def _may_retry(self) -> bool:
-        retries = self._options.get("retries", -1)
-        enabled = self._options.get("check_foreign", False)
-        return bool(enabled and (retries < 0 or self._retries_done < retries))
 
     def _retry(self, output: str, message: str) -> RetryDecision:
         self._retries_done += 1

@@ -123,7 +123,8 @@ class GpuGate:
         except LeaseDirError as error:
             return GaveUp(message=f"{error.message} {error.hint}")
         if isinstance(outcome, Busy) and 0 <= self._request.retries < self._tries and self._is_settled():
-            return GaveUp(message=f"No GPU after {_tries_text(self._tries)}: {outcome.reason}.")
+            tries = "1 try" if self._tries == 1 else f"{self._tries} tries"
+            return GaveUp(message=f"No GPU after {tries}: {outcome.reason}.")
         return outcome
 
     def close(self) -> None:
@@ -274,10 +275,6 @@ def _unknown_gpu_warning(name: str) -> str:
     if "$" in name or "`" in name:
         return f"The command picks a GPU by {name}, which only its shell can resolve, so that card is not leased."
     return f"The command names GPU {name}, which is not on this machine."
-
-
-def _tries_text(tries: int) -> str:
-    return "1 try" if tries == 1 else f"{tries} tries"
 
 
 def foreign_processes(detection: Detection, uuids: Sequence[str], own_pids: set[int]) -> list[GpuProcess]:

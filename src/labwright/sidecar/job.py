@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import shutil
 import signal
 import subprocess
@@ -155,13 +154,10 @@ class JobTree:
                     return
                 if self._monitor.note_end(pid, status) or (self._relay and self._relay.note_end(pid)):
                     continue
-                self._add_usage(usage)
+                self.cpu_seconds += usage.ru_utime + usage.ru_stime
+                self.max_memory_mb = max(self.max_memory_mb, usage.ru_maxrss / 1024)
                 if pid == self._job:
                     self.status = status
-
-    def _add_usage(self, usage: resource.struct_rusage) -> None:
-        self.cpu_seconds += usage.ru_utime + usage.ru_stime
-        self.max_memory_mb = max(self.max_memory_mb, usage.ru_maxrss / 1024)
 
     def end_leftovers(self, sleep_and_reap: Callable[[float], None]) -> int:
         """End the processes that the command left running. Return how many had to be ended."""

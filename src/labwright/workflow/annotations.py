@@ -86,12 +86,8 @@ def _read_alias_or_class(annotation: Any, scope: NameScope) -> Type:
     args = typing.get_args(annotation)
     if _typing_name(origin) == "Literal":
         return Type("literal", "Literal", values=args)
-    return _built(origin, [_read_argument(arg, scope) for arg in args])
-
-
-def _read_argument(arg: Any, scope: NameScope) -> Type | None:
-    """Return the type of an argument; None for the dots of `tuple[float, ...]` and the arguments of a Callable."""
-    return None if arg is ... or isinstance(arg, list) else _read(arg, scope)
+    # None for the dots of `tuple[float, ...]` and for the arguments of a Callable.
+    return _built(origin, [None if arg is ... or isinstance(arg, list) else _read(arg, scope) for arg in args])
 
 
 def _read_class(cls: Any, scope: NameScope) -> Type:

@@ -72,7 +72,8 @@ def workflow_place(workflow: Workflow) -> str:
 
 def _check_names(workflow: Workflow) -> Iterator[Finding]:
     for place, name in [(workflow_place(workflow), workflow.name), *((step.id, step.id) for step in workflow.steps)]:
-        if not _is_name(name):
+        is_text = isinstance(name, str) and name.isascii()
+        if not is_text or not name.isidentifier() or keyword.iskeyword(name):
             yield Finding("bad_id", place, f"{name!r} is not an identifier", _IDENTIFIER_HINT)
     seen: set[str] = set()
     for step in workflow.steps:
@@ -80,10 +81,6 @@ def _check_names(workflow: Workflow) -> Iterator[Finding]:
             message = f"two steps are called {step.id!r}"
             yield Finding("duplicate_name", step.id, message, "Give one of them another name=….")
         seen.add(step.id)
-
-
-def _is_name(name: object) -> bool:
-    return isinstance(name, str) and name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def _check_step(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:

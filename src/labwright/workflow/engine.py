@@ -112,12 +112,10 @@ class Sources:
         if step.over is None:
             yield same
             return
-        axes = [[self.input_value(item) for item in self._items(value)] for value in step.over.values()]
+        lists = [self.value(value) if isinstance(value, Output) else value for value in step.over.values()]
+        axes = [[self.input_value(item) for item in items] for items in lists]
         for point in itertools.product(*axes):
             yield {**same, **dict(zip(step.over, point))}  # noqa: B905 - Python 3.8 has no strict
-
-    def _items(self, value: Any) -> list[Any]:
-        return list(self.value(value)) if isinstance(value, Output) else list(value)
 
     def _digest(self, output: Output) -> str:
         if output not in self._digests:
@@ -225,7 +223,10 @@ class _Engine:
         self._steps = {step.id: step for step in workflow.steps}
         self._waits_for = {step.id: step.waits_for() for step in workflow.steps}
         self._waits = {id: len(sources) for id, sources in self._waits_for.items()}  # sources that have not ended
-        self._users = _users_of(self._waits_for)
+        self._users: dict[str, list[str]] = {id: [] for id in self._waits_for}
+        for id, sources in self._waits_for.items():
+            for source in sources:
+                self._users[source].append(id)
         self._ready = deque(step for step in workflow.steps if not self._waits[step.id])
         self._jobs: deque[Job] = deque()
         self._fans: dict[str, _Fan] = {}
@@ -293,7 +294,8 @@ class _Engine:
         name = step.id if step.over is None else f"{step.id}[{index}]"
         stored = self._store.finished(key)
         if stored is None:
-            self._jobs.append(Job(name, step.id, index, key, self._call(step, inputs), _retry_of(step)))
+            retry = step.work.options.retry if isinstance(step.work, Task) else Retry()
+            self._jobs.append(Job(name, step.id, index, key, self._call(step, inputs), retry))
             return
         self._log("reused", task=name, step=step.id, key=key)
         fan = self._fans[step.id]
@@ -343,19 +345,7 @@ class _Engine:
                 self._ready.append(self._steps[user])
 
 
-def _users_of(waits_for: dict[str, list[str]]) -> dict[str, list[str]]:
-    users: dict[str, list[str]] = {id: [] for id in waits_for}
-    for id, sources in waits_for.items():
-        for source in sources:
-            users[source].append(id)
-    return users
-
-
 def _code_of(work: Any, fingerprints: Fingerprints) -> str:
     if isinstance(work, Task):
         return fingerprints.of(work)
     return digest_of(text_of([encode(work), fingerprints.environment]))
-
-
-def _retry_of(step: Step) -> Retry:
-    return step.work.options.retry if isinstance(step.work, Task) else Retry()

@@ -58,20 +58,17 @@ def describe(workflow: Workflow, environment: Mapping[str, str] | None = None) -
 
 
 def _step(step: Step, fingerprints: Fingerprints) -> dict[str, Any]:
+    work = step.work
     return {
         "id": step.id,
-        "kind": _kind(step.work),
+        "kind": "task" if isinstance(work, Task) else "experiment" if isinstance(work, Experiment) else "unknown",
         "inputs": {str(name): _source(value) for name, value in step.inputs.items()},
         "over": None if step.over is None else {str(name): _source(value) for name, value in step.over.items()},
         "collect": step.collect,
         "after": list(step.after),
         "when": None if step.when is None else _source(step.when),
-        **_work(step.work, fingerprints),
+        **_work(work, fingerprints),
     }
-
-
-def _kind(work: Any) -> str:
-    return "task" if isinstance(work, Task) else "experiment" if isinstance(work, Experiment) else "unknown"
 
 
 def _source(value: Any) -> dict[str, Any]:
@@ -201,18 +198,15 @@ def load_entrypoint(source_root: str | os.PathLike[str], module: str, symbol: st
         raise LoadFault("no_source_root", f"there is no folder {root}")
     if root not in sys.path:
         sys.path.insert(0, root)
-    create = _symbol(_imported(module), symbol)
+    import importlib
+
+    imported = _guarded("import_failed", f"import {module}", lambda: importlib.import_module(module))
+    create = _symbol(imported, symbol)
     made = _guarded("create_failed", f"{module}.{symbol}()", create)
     if not isinstance(made, Workflow):
         message = f"{symbol}() returned {type(made).__name__}, not a Workflow"
         raise LoadFault("not_a_workflow", message, "Return the Workflow.")
     return made
-
-
-def _imported(module: str) -> Any:
-    import importlib
-
-    return _guarded("import_failed", f"import {module}", lambda: importlib.import_module(module))
 
 
 def _symbol(module: Any, symbol: str) -> Any:
@@ -289,17 +283,14 @@ def load_result(source_root: str, module: str, symbol: str) -> dict[str, Any]:
         return {"ok": False, "fault": fault.to_dict(), "effects": watch.effects}
 
 
-def _word_on_input() -> str:
-    """Read the word before any other code can read it from the pipe."""
-    hide_memory()
-    return sys.stdin.readline().strip()
-
-
 def main() -> int:
     if len(sys.argv) not in (4, 5) or sys.argv[4:] not in ([], ["-"]):
         print("usage: python -m labwright.workflow.load SOURCE_ROOT MODULE SYMBOL [-]", file=sys.stderr)
         return 2
-    before = _word_on_input() + " " if sys.argv[4:] else ""
+    before = ""
+    if sys.argv[4:]:
+        hide_memory()
+        before = sys.stdin.readline().strip() + " "  # before any other code can read it from the pipe
     out = os.dup(1)
     os.dup2(2, 1)  # what the code prints is not our result
     found = load_result(*sys.argv[1:4])

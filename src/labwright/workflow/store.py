@@ -107,7 +107,8 @@ class Store:
         digest = digest_of(text)
         if len(text) <= _INLINE_LIMIT:
             return {"digest": digest, "value": encoded}
-        self._write_value(self._value_file(digest), text)
+        self._values.mkdir(exist_ok=True)
+        write_whole(self._value_file(digest), text, sync=self._sync != "never")  # before the line that names it
         return {"digest": digest}
 
     def finished(self, key: str) -> Stored | None:
@@ -128,11 +129,6 @@ class Store:
 
     def _value_file(self, digest: str) -> Path:
         return self._values / f"{digest}.json"
-
-    def _write_value(self, file: Path, text: str) -> None:
-        """Write the value file before the line that names it."""
-        self._values.mkdir(exist_ok=True)
-        write_whole(file, text, sync=self._sync != "never")
 
     def _end_cut_line(self) -> None:
         fd = self._fd

@@ -78,13 +78,10 @@ def _constant_result(statements: list[ast.stmt]) -> str:
     constants = _constant_names(nodes, returned)
     texts = {_resolved(value, constants) for value in returned}
     text = texts.pop()
-    if texts or text is None or _is_none(returned[0]):
+    returns_none = isinstance(returned[0], ast.Constant) and returned[0].value is None
+    if texts or text is None or returns_none:
         return ""
     return "it returns the same constant for every input"
-
-
-def _is_none(value: ast.expr) -> bool:
-    return isinstance(value, ast.Constant) and value.value is None
 
 
 def _own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
@@ -98,7 +95,7 @@ def _own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
 
 
 def _constant_names(nodes: list[ast.AST], returned: list[ast.expr]) -> dict[str, str]:
-    """Names bound once, to a literal, and used for nothing but being returned: nobody can have changed them."""
+    """Return names that are bound once, to a literal, and used only in a return."""
     counted = {id(part) for value in returned for part in ast.walk(value)}
     bound: dict[str, str] = {}
     spoiled: set[str] = set()

@@ -6,14 +6,13 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from labwright.workflow.annotations import NameScope, fields_of, read_annotation, scope_of
 from labwright.workflow.type_rules import ANY, Type, optional
 
 WHOLE = "result"  # the output that holds the whole return value
 _MARK = "__labwright_task__"
-_Decorated = TypeVar("_Decorated", bound=type)
 
 
 @dataclass(frozen=True)
@@ -114,15 +113,11 @@ def task(
 
     def decorate(target: Any) -> Any:
         if isinstance(target, type):
-            return _mark(target, name, options)
+            setattr(target, _MARK, (name or target.__name__, options))
+            return target
         return Task(target, name or str(target.__name__), options)
 
     return decorate if body is None else decorate(body)
-
-
-def _mark(cls: _Decorated, name: str | None, options: Options) -> _Decorated:
-    setattr(cls, _MARK, (name or cls.__name__, options))
-    return cls
 
 
 def as_task(work: Any) -> Any:

@@ -93,7 +93,8 @@ def accepts(want: Type, have: Type) -> bool:
     if want.form == "typed_dict":
         return have.form == "typed_dict" and _typed_dict_fits(want, have)
     if want.form == "tuple":
-        return have.form == "tuple" and _same_length_fits(want.args, have.args)
+        same_length = have.form == "tuple" and len(want.args) == len(have.args)
+        return same_length and all(map(accepts, want.args, have.args))
     return want.form == have.form == "none" or (want.form == "class" and _class_fits(want, _as_class(have)))
 
 
@@ -119,10 +120,6 @@ def _typed_dict_fits(want: Type, have: Type) -> bool:
         or (not field.required and field.name not in given)
         for field in want.fields
     )
-
-
-def _same_length_fits(want: tuple[Type, ...], have: tuple[Type, ...]) -> bool:
-    return len(want) == len(have) and all(map(accepts, want, have))
 
 
 def _as_class(have: Type) -> Type:

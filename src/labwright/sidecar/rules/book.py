@@ -72,7 +72,10 @@ class CustomRule:
             return None
         if state.since_step is None:
             state.since_step, state.since_time = point.step, point.time
-        if state.reported or not self._long_enough(state, point):
+        long_enough = point.step - state.since_step >= self._condition.get(
+            "steps", 0
+        ) and point.time - state.since_time >= self._condition.get("seconds", 0.0)
+        if state.reported or not long_enough:
             return None
         state.reported = True
         message = f"{point.key} {self._condition['text']}: {point.value:.6g} at step {point.step}."
@@ -87,10 +90,6 @@ class CustomRule:
             state.best = sign * point.value
             return False
         return True
-
-    def _long_enough(self, state: _RuleState, point: MetricPoint) -> bool:
-        steps, seconds = self._condition.get("steps", 0), self._condition.get("seconds", 0.0)
-        return bool(point.step - (state.since_step or 0) >= steps and point.time - state.since_time >= seconds)
 
 
 class RuleBook:
@@ -179,13 +178,10 @@ class RunRules:
             self._book.see_point(point)
         if time.monotonic() >= self._tick_at:
             self._tick_at = time.monotonic() + _TICK_SECONDS
-            self._book.see_tick(self._tick())
+            now = time.time()
+            folders = [folder for folder in (self._paths.dir, self._workdir) if os.path.isdir(folder)]
+            self._book.see_tick(Tick(now, now - self._last_sign_of_life(), tuple(map(_disk_of, folders))))
         return self._tail.bytes_seen > before
-
-    def _tick(self) -> Tick:
-        now = time.time()
-        folders = [folder for folder in (self._paths.dir, self._workdir) if os.path.isdir(folder)]
-        return Tick(now, now - self._last_sign_of_life(), tuple(map(_disk_of, folders)))
 
     def _last_sign_of_life(self) -> float:
         """Return when the run last printed or logged, from file times, so that a new monitor knows it too."""

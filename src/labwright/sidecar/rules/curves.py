@@ -94,18 +94,16 @@ class Divergence:
         self._curves: dict[str, _Curve | None] = {}
 
     def feed(self, point: MetricPoint) -> Alarm | None:
-        curve = self._curve(point.key)
+        key = point.key
+        if key not in self._curves and len(self._curves) < _MOST_CURVES:
+            self._curves[key] = _Curve(key) if is_loss(key) or is_gradient_norm(key) else None
+        curve = self._curves.get(key)
         if curve is None or not math.isfinite(point.value):
             return None
         fault = curve.add(point.value)
         if not fault:
             return None
         return Alarm("divergence", f"{point.key} {fault} at step {point.step}.", point.key, "critical")
-
-    def _curve(self, key: str) -> _Curve | None:
-        if key not in self._curves and len(self._curves) < _MOST_CURVES:
-            self._curves[key] = _Curve(key) if is_loss(key) or is_gradient_norm(key) else None
-        return self._curves.get(key)
 
 
 class _Curve:
@@ -131,13 +129,9 @@ class _Curve:
         if self._alarmed_above is not None:
             self._recover(value)
             return ""
-        if self._is_young:
+        if len(self._levels.all) < _WARM_UP:
             return self._exploded_at_once()
         return self._exploded(new_level) or (self._rose_slowly() or self._fell_back() if new_level else "")
-
-    @property
-    def _is_young(self) -> bool:
-        return len(self._levels.all) < _WARM_UP
 
     def _exploded_at_once(self) -> str:
         """With too few points for a history, compare only with the first ones."""

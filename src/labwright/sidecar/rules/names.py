@@ -33,11 +33,8 @@ def is_loss(key: str) -> bool:
     """Return whether the metric should fall."""
     if words_in(key) & _RISE_IN_HEALTH or words_in(key.rsplit("/", 1)[-1]) <= _FACTORS:
         return False
-    return any(_names_a_loss(words_in(part)) for part in key.split("/"))
-
-
-def _names_a_loss(words: frozenset[str]) -> bool:
-    return not words & _FACTORS and any(word in _LOSSES or word.endswith("loss") for word in words)
+    parts = [words_in(part) for part in key.split("/")]
+    return any(word in _LOSSES or word.endswith("loss") for words in parts if not words & _FACTORS for word in words)
 
 
 def is_held_out(key: str) -> bool:

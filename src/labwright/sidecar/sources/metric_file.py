@@ -95,15 +95,12 @@ class MetricFile:
         fd = self._open()
         self._owed += b"".join(self._lines)
         self._lines.clear()
-        written = self._write_owed(fd)
+        written = 0
+        with passing_refusals():
+            written = os.write(fd, self._owed)
         self._owed = self._owed[written:]
         self.is_behind = bool(self._owed)
         return written > 0
-
-    def _write_owed(self, fd: int) -> int:
-        with passing_refusals():
-            return os.write(fd, self._owed)
-        return 0
 
     def _open(self) -> int:
         """Raise BlockingIOError if another process writes the file: then this monitor is one too many."""

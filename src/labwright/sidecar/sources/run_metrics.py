@@ -50,7 +50,10 @@ class RunMetrics:
         more = self._output.look(last=last)
         self._files.look(last=last)
         self._system.look()
-        self._count_refused(last)
+        if last or time.monotonic() >= self._count_at:
+            self._count_at = time.monotonic() + _COUNT_SECONDS
+            for file in self._all_files():
+                file.write_refused_counts(time.time())
         self._flush()
         return more
 
@@ -62,12 +65,6 @@ class RunMetrics:
         """Skip output before `end`, which is about to be dropped. Record that first, in case of a kill."""
         self._output.skip_to(end)
         self._flush()
-
-    def _count_refused(self, last: bool) -> None:
-        if last or time.monotonic() >= self._count_at:
-            self._count_at = time.monotonic() + _COUNT_SECONDS
-            for file in self._all_files():
-                file.write_refused_counts(time.time())
 
     def add_cards(self, cards: list[Gpu]) -> None:
         self._system.add_cards(cards)

@@ -295,12 +295,10 @@ def _walk(folder: str) -> Iterator[os.DirEntry[str]]:
         for entry in entries:
             if entry.is_file():
                 yield entry
-            elif depth > 1 and entry.is_dir(follow_symlinks=False) and _is_searched(entry.name):
+            elif entry.name.startswith(".") or entry.name in _SKIPPED:
+                continue
+            elif depth > 1 and entry.is_dir(follow_symlinks=False):
                 todo.append((entry.path, depth - 1))
-
-
-def _is_searched(name: str) -> bool:
-    return not name.startswith(".") and name not in _SKIPPED
 
 
 def _identity(path: str, source: str, inode: int) -> tuple[str, int]:
