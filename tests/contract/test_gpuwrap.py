@@ -133,7 +133,7 @@ def test_without_the_foreign_check_only_leases_count(gpus: SimulatedGpus, tmp_pa
     granted(GpuGate(request(tmp_path, check_foreign=False, count=2)).attempt()).lease.release()
 
 
-def test_a_freed_lease_is_taken_at_once_and_burns_no_try(
+def test_a_freed_lease_is_taken_at_once_and_uses_no_try(
     gpus: SimulatedGpus, tmp_path: Path, looks: list[float]
 ) -> None:
     gpus.remove_card(1)
@@ -148,7 +148,7 @@ def test_a_freed_lease_is_taken_at_once_and_burns_no_try(
     gate.close()
 
 
-def test_a_card_that_its_last_run_has_just_left_is_not_given_up(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_a_card_that_a_run_has_just_left_is_retried(gpus: SimulatedGpus, tmp_path: Path) -> None:
     gpus.remove_card(1)
     gpus.set_card(0, utilization=95)
     held = hold(tmp_path, gpus.cards[0].uuid)
@@ -161,7 +161,7 @@ def test_a_card_that_its_last_run_has_just_left_is_not_given_up(gpus: SimulatedG
     gate.close()
 
 
-def test_the_driver_is_asked_about_foreign_use_once_a_try_and_tries_run_out(
+def test_the_driver_is_queried_once_per_try_and_tries_run_out(
     gpus: SimulatedGpus, tmp_path: Path, stranger: int, looks: list[float]
 ) -> None:
     for index in (0, 1):
@@ -223,7 +223,7 @@ def test_a_failing_driver_is_waited_for(gpus: SimulatedGpus, tmp_path: Path) -> 
     gate.close()
 
 
-def test_a_hanging_driver_costs_a_time_out(
+def test_a_hanging_driver_costs_one_timeout(
     gpus: SimulatedGpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpuwrap, "_DETECTOR_SECONDS", 0.5)
@@ -284,7 +284,7 @@ def test_a_closed_gate_leaves_no_ticket(gpus: SimulatedGpus, tmp_path: Path) -> 
         lease.release()
 
 
-def test_a_run_is_not_foreign_to_itself(gpus: SimulatedGpus, stranger: int) -> None:
+def test_processes_of_the_run_are_not_foreign(gpus: SimulatedGpus, stranger: int) -> None:
     gpus.set_card(0, processes=[(stranger, 10), (os.getpid(), 10)])
     gpus.set_card(1, processes=[(stranger, 10)])
     found = foreign_processes(run_detector(), [gpus.cards[0].uuid], {os.getpid()})

@@ -20,7 +20,7 @@ def listed(folder: Path) -> tuple[str, str]:
     return str(folder / "listing.json"), str(folder)
 
 
-def test_a_file_that_is_changed_or_gone_long_after_the_start_is_no_doubt(tmp_path: Path) -> None:
+def test_a_file_that_changes_long_after_the_start_is_no_problem(tmp_path: Path) -> None:
     listing, project = listed(tmp_path)
     now, long_ago = time.time(), time.time() - LOADING_SECONDS - 5
     assert doubt_of(listing, project, now) is None
@@ -30,7 +30,7 @@ def test_a_file_that_is_changed_or_gone_long_after_the_start_is_no_doubt(tmp_pat
     assert doubt_of(listing, project, now) is not None and doubt_of(listing, project, long_ago) is None
 
 
-def test_without_the_approval_nothing_begins_and_what_runs_is_left_alone(tmp_path: Path) -> None:
+def test_without_the_approval_record_no_run_starts_and_running_ones_continue(tmp_path: Path) -> None:
     listing, project = listed(tmp_path)
     Path(listing).unlink()
     refusal = refusal_of(listing, project)
@@ -38,7 +38,7 @@ def test_without_the_approval_nothing_begins_and_what_runs_is_left_alone(tmp_pat
     assert doubt_of(listing, project, time.time()) is None
 
 
-def test_a_run_does_not_begin_where_another_package_was_installed_since(tmp_path: Path) -> None:
+def test_a_run_does_not_start_if_a_package_changed(tmp_path: Path) -> None:
     packages = tmp_path / "site-packages"
     (packages / "numpy-1.0.dist-info").mkdir(parents=True)
     write_json(tmp_path / "listing.json", {"facts": {packages_fact(str(packages)): packages_of(packages)}})
@@ -50,7 +50,7 @@ def test_a_run_does_not_begin_where_another_package_was_installed_since(tmp_path
     assert doubt_of(str(tmp_path / "listing.json"), str(tmp_path), time.time()) is not None
 
 
-def test_text_that_runs_may_write_stops_none_of_them(tmp_path: Path) -> None:
+def test_files_that_runs_may_write_stop_no_run(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text("{}")
     facts = {fact_of(name): content_of(tmp_path / name) for name in ("results.json", "requirements.txt")}
     write_json(tmp_path / "listing.json", {"facts": facts})

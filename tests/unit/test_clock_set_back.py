@@ -16,7 +16,7 @@ from labwright.sidecar.record import RunJournal
 from tests.support.lab import lab_in, make_run, move
 
 
-def test_a_launch_that_nobody_claimed_is_made_again_though_the_clock_was_set_back(
+def test_an_unclaimed_launch_is_repeated_after_the_clock_was_set_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     launched: list[str] = []
@@ -30,12 +30,12 @@ def test_a_launch_that_nobody_claimed_is_made_again_though_the_clock_was_set_bac
         assert launched == [run.id]
 
 
-def test_a_moment_to_come_is_as_good_as_long_ago() -> None:
+def test_a_future_time_counts_as_long_ago() -> None:
     assert seconds_apart(time.time() + 3600) > 3500
     assert seconds_apart(time.time() - 3600) > 3500
 
 
-def test_the_time_limit_of_an_orphan_knows_no_clock(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_the_time_limit_of_an_orphan_ignores_clock_changes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monitor = object.__new__(Monitor)
     monitor.record = RunJournal(RunPaths(str(tmp_path)), "run-q7kxy2s8s4", "")
     monitor.run = {"time_limit_seconds": 60}

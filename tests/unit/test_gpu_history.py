@@ -16,22 +16,20 @@ CARD = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1000, memory_used
 HELD = replace(CARD, utilization=80, memory_used_mb=900, lease=LeaseHolder(run_id="run-1", user="ada"))
 
 
-def test_a_span_tells_the_mean_use_the_most_memory_and_its_last_holder() -> None:
+def test_a_span_has_mean_use_peak_memory_and_last_holder() -> None:
     moments = [GpuMoment.of([card], at) for at, card in ((10.0, CARD), (20.0, HELD), (90.0, CARD))]
     (trace,) = gpu_traces(moments, 0.0, 100.0, 2)
     assert (trace.times, trace.utilization) == ([20.0, 90.0], [60.0, 40.0])
     assert (trace.memory_used_mb, trace.run_ids) == ([900, 200], ["run-1", ""])
 
 
-def test_what_is_older_than_asked_for_or_to_come_is_left_out() -> None:
+def test_samples_outside_the_requested_time_are_skipped() -> None:
     moments = [GpuMoment.of([CARD], at) for at in (10.0, 60.0, 200.0)]
     (trace,) = gpu_traces(moments, 50.0, 100.0, 10)
     assert trace.times == [60.0]
 
 
-def test_it_is_there_after_a_restart_without_what_a_kill_has_torn(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_history_is_read_after_a_restart_without_cut_off_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_history.time, "time", lambda: 1000.0)
     before = GpuHistory(tmp_path / "history", lambda: [HELD])
     before.note(970.0)
@@ -68,7 +66,7 @@ def test_on_a_full_disk_samples_are_kept_in_memory(tmp_path: Path, monkeypatch: 
     assert [trace.times for trace in history.read(600, 600)] == [[990.0]]
 
 
-def test_the_file_does_not_grow_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_has_a_maximum_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpu_history, "_MOST", 5)
     history = GpuHistory(tmp_path / "history", lambda: [CARD])
     for at in range(43):

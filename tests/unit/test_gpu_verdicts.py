@@ -47,13 +47,13 @@ def reason(text: str, *, foreign: bool = False, code: int = 1) -> str | None:
 
 
 @pytest.mark.parametrize("text", OUT_OF_MEMORY)
-def test_an_oom_is_contention_only_if_someone_else_was_there(text: str) -> None:
+def test_an_oom_is_contention_only_with_a_foreign_process(text: str) -> None:
     assert reason(text) == "cuda_oom"
     assert reason(text, foreign=True) == "gpu_contention"
 
 
 @pytest.mark.parametrize("text", BUSY)
-def test_a_busy_device_is_contention_only_if_someone_else_was_there(text: str) -> None:
+def test_a_busy_device_is_contention_only_with_a_foreign_process(text: str) -> None:
     assert reason(text) == "gpu_error"
     assert reason(text, foreign=True) == "gpu_contention"
 
@@ -69,16 +69,16 @@ def test_other_failures_are_not_blamed_on_the_gpu(text: str) -> None:
     assert reason(text, foreign=True) is None
 
 
-def test_a_run_that_got_over_its_oom_has_no_verdict() -> None:
+def test_a_run_that_recovered_from_oom_has_no_gpu_failure() -> None:
     assert reason(OUT_OF_MEMORY[0], foreign=True, code=0) is None
 
 
 @pytest.mark.parametrize("text", [*OUT_OF_MEMORY, *BUSY])
-def test_every_phrase_of_a_crowded_card_is_found_by_its_words(text: str) -> None:
+def test_every_contention_message_is_found(text: str) -> None:
     assert tells_of_crowding(text)
     assert any(word in text.lower() for word in CROWDING_WORDS)
 
 
 @pytest.mark.parametrize("text", [*BROKEN, *UNRELATED])
-def test_other_failures_tell_of_no_crowding(text: str) -> None:
+def test_other_failures_are_not_contention(text: str) -> None:
     assert not tells_of_crowding(text)

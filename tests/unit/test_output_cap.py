@@ -25,7 +25,7 @@ def held(paths: RunPaths) -> int:
     return Path(paths.output).stat().st_blocks * 512
 
 
-def test_what_was_read_is_dropped_and_what_was_not_is_spared(paths: RunPaths) -> None:
+def test_read_output_is_dropped_and_unread_output_is_spared(paths: RunPaths) -> None:
     cap = OutputCap(paths, CAP)
     told: list[int] = []
     cap.apply(LONG, CAP, told.append)
@@ -36,12 +36,12 @@ def test_what_was_read_is_dropped_and_what_was_not_is_spared(paths: RunPaths) ->
     assert told == []
 
 
-def test_nothing_is_dropped_before_anything_was_read(paths: RunPaths) -> None:
+def test_unread_output_is_not_dropped(paths: RunPaths) -> None:
     OutputCap(paths, CAP).apply(LONG, 0, pytest.fail)
     assert held(paths) >= LONG
 
 
-def test_a_reader_too_far_behind_is_told_where_to_go_on(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_too_far_behind_skips_output(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(monitor, "_SPARED_BYTES", 0)
     told: list[int] = []
     OutputCap(paths, CAP).apply(LONG, 0, told.append)

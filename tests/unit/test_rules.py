@@ -29,22 +29,22 @@ def feed(rule: PointRule, values: Iterable[float], key: str = "loss") -> list[tu
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_a_loss_that_is_no_number_alarms_at_once_and_once(value: float) -> None:
+def test_a_nan_loss_raises_one_alarm_at_once(value: float) -> None:
     ((step, alarm),) = feed(NanOrInf(), [1.0, 0.9, value, value, 0.5, value])
     assert (step, alarm.severity, alarm.key) == (2, "critical", "loss")
 
 
-def test_it_alarms_again_once_it_had_recovered() -> None:
+def test_nan_after_a_recovery_raises_another_alarm() -> None:
     found = feed(NanOrInf(), [math.nan, *[1.0] * 30, math.nan])
     assert [step for step, _ in found] == [0, 31]
 
 
-def test_a_few_infinite_gradient_norms_are_how_loss_scaling_works() -> None:
+def test_a_few_infinite_gradient_norms_raise_no_alarm() -> None:
     assert feed(NanOrInf(), [math.inf, math.inf, 1.0, math.inf, math.inf, 1.0] * 5, "grad_norm") == []
     assert [step for step, _ in feed(NanOrInf(), [math.inf] * 20, "grad_norm")] == [4]
 
 
-def test_a_plateau_is_told_once_and_an_improving_curve_never() -> None:
+def test_a_plateau_is_reported_once_and_an_improving_curve_never() -> None:
     assert [alarm.severity for _, alarm in feed(Plateau(), [1.0] * 2000)] == ["info"]
     assert feed(Plateau(), [1 / (1 + step / 50) for step in range(2000)]) == []
     assert feed(Plateau(), [step / 2000 for step in range(2000)], "val/accuracy") == []
@@ -55,12 +55,12 @@ def tick(quiet: float = 0.0, free: int = 100 * GB) -> Tick:
     return Tick(0.0, quiet, (Disk("/data", free, 1000 * GB),))
 
 
-def test_a_stall_is_told_once_until_there_is_life_again() -> None:
+def test_a_stall_is_reported_once_until_the_run_is_active_again() -> None:
     rule = Stall(minutes=10)
     assert [bool(rule.feed(tick(quiet))) for quiet in (0, 599, 600, 900, 1, 700)] == [0, 0, 1, 0, 0, 1]
 
 
-def test_a_disk_that_fills_up_is_told_once() -> None:
+def test_a_nearly_full_disk_is_reported_once() -> None:
     rule = DiskNearlyFull(free_gb=5)
     free = [6, 4, 3, 6, 4, 11, 4]
     assert [bool(rule.feed(tick(free=gb * GB))) for gb in free] == [0, 1, 0, 0, 0, 0, 1]
@@ -81,7 +81,7 @@ def test_two_percent_of_a_small_disk_are_enough_unless_an_amount_is_set() -> Non
         assert len(alarms) == (0 if not builtin else 1)
 
 
-def test_an_idle_card_is_told_after_its_time() -> None:
+def test_an_idle_gpu_is_reported_after_its_limit() -> None:
     rule = GpuIdle(minutes=1)
     values = [*[0.0] * 50, 90.0, *[1.0] * 100]
     assert [step for step, _ in feed(rule, values, "system/gpu3/utilization")] == [111]
@@ -100,7 +100,7 @@ ValueError: second
 """
 
 
-def test_the_first_traceback_is_told_by_its_last_line() -> None:
+def test_the_first_traceback_is_reported_with_its_last_line() -> None:
     rule = Traceback()
     found = [rule.feed(OutputLine(text, 0.0)) for text in SCRIPT.splitlines()]
     assert [alarm.message for alarm in found if alarm] == ["torch.cuda.OutOfMemoryError: CUDA out of memory"]
@@ -129,7 +129,7 @@ def test_conditions(condition: str, values: list[float], steps: list[int]) -> No
     assert [step for step, _ in feed(project_rule("val/loss", condition), values, "val/loss")] == steps
 
 
-def test_what_improves_by_rising_is_known_by_its_name() -> None:
+def test_a_metric_that_should_rise_is_known_by_its_name() -> None:
     values = [0.1, 0.2, 0.3, 0.3, 0.3, 0.3, 0.3, 0.3]
     assert feed(project_rule("val/acc", "no improvement for 4 steps"), values, "val/acc")
     assert not feed(project_rule("val/acc", "no improvement for 4 steps"), range(100), "val/acc")
@@ -166,13 +166,13 @@ RULE = '[[alerts]]\nmetric = "loss"\ncondition = "> 1"\n'
         ("[metrics]\nkey_value = 'yes'\n", 2, "true or false"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, line: int, words: str) -> None:
+def test_a_wrong_rule_is_refused_with_its_line(text: str, line: int, words: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_rules(text, "labwright.toml")
     assert f"line {line}" in caught.value.message and words in caught.value.message
 
 
-def test_nothing_said_means_nothing_set(tmp_path: Path) -> None:
+def test_a_file_without_rules_sets_nothing(tmp_path: Path) -> None:
     assert parse_rules("port = 1\n", "labwright.toml") == AlertRules()
 
 
@@ -188,21 +188,21 @@ def test_rules_are_switched_off_and_on_by_name() -> None:
     assert [alarm.rule for alarm in said] == ["plateau"]
 
 
-def test_a_new_monitor_does_not_repeat_what_was_told() -> None:
+def test_a_new_monitor_does_not_repeat_alarms() -> None:
     again, said = book({}, {("nan_or_inf", "loss"): 50.0})
     again.see_point(MetricPoint("loss", 1, 50.0, math.nan))
     again.see_point(MetricPoint("other", 1, 50.0, math.nan))
     assert [alarm.key for alarm in said] == ["other"]
 
 
-def test_a_storm_is_cut_off() -> None:
+def test_alarms_of_one_rule_are_limited() -> None:
     stormy, said = book({}, {})
     for number in range(1000):
         stormy.see_point(MetricPoint(f"loss{number}", 1, 1.0, math.nan))
     assert len(said) == 20
 
 
-def test_rules_see_every_source_of_this_attempt_and_under_a_flood_still_every_nan(tmp_path: Path) -> None:
+def test_rules_see_every_source_and_every_nan_in_a_flood(tmp_path: Path) -> None:
     header = {"source": "sdk", "attempt": 2, "v": 1}
     lines = [{"s": step, "t": 1.0, "m": {"loss": 1.0}} for step in range(30_000)]
     lines[20_000]["m"] = {"loss": math.nan}
@@ -216,7 +216,7 @@ def test_rules_see_every_source_of_this_attempt_and_under_a_flood_still_every_na
     assert points[-1].step in (1, 29_999) and list(tail.new_points()) == []
 
 
-def test_under_a_flood_what_the_projects_rules_watch_is_seen(tmp_path: Path) -> None:
+def test_watched_metrics_are_seen_in_a_flood(tmp_path: Path) -> None:
     lines = [{"s": step, "t": 1.0, "m": {"loss": 1.0}} for step in range(30_000)]
     lines[15_000]["m"], lines[16_000]["m"], lines[17_000]["m"] = {"val/é": 0.1}, {"acc": 0.2}, {"other": 0.3}
     (tmp_path / "sdk-1.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -236,7 +236,7 @@ def test_rules_see_a_line_of_very_many_metrics(tmp_path: Path) -> None:
     assert [point.key for point in points if math.isnan(point.value)] == ["loss/7"]
 
 
-def test_defaults_are_due_after_their_time_and_actions_at_once(tmp_path: Path) -> None:
+def test_default_actions_are_due_after_their_delay(tmp_path: Path) -> None:
     rules = parse_rules(
         RULE
         + 'name = "later"\ndefault_action = "stop"\ndefault_after_seconds = 60\nchoices = ["ignore"]\n'

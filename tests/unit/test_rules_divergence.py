@@ -199,7 +199,9 @@ SLOW_OR_SHORT: list[tuple[str, str, int, int, Curve]] = [
 
 
 @pytest.mark.parametrize(("name", "key", "steps", "begins", "curve"), SLOW_OR_SHORT, ids=[c[0] for c in SLOW_OR_SHORT])
-def test_a_slow_short_or_ragged_explosion_is_told(name: str, key: str, steps: int, begins: int, curve: Curve) -> None:
+def test_a_slow_short_or_ragged_explosion_is_reported(
+    name: str, key: str, steps: int, begins: int, curve: Curve
+) -> None:
     for seed in range(5):
         found = alarms(curve, seed, key, steps)
         assert found and found[0][0] >= begins, f"seed {seed}"
@@ -207,13 +209,13 @@ def test_a_slow_short_or_ragged_explosion_is_told(name: str, key: str, steps: in
 
 
 @pytest.mark.parametrize(("name", "key", "curve"), SMALL_TERMS, ids=[name for name, _, _ in SMALL_TERMS])
-def test_a_small_term_that_rises_is_no_illness(name: str, key: str, curve: Curve) -> None:
+def test_a_small_rising_term_is_healthy(name: str, key: str, curve: Curve) -> None:
     for seed in range(20):
         assert alarms(curve, seed, key) == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize("key", ["train/value_loss", "losses/ValueLoss", "vf_loss", "actor_loss", "losses/qf1_loss"])
-def test_a_loss_that_grows_with_the_rewards_is_no_illness(key: str) -> None:
+def test_a_loss_that_grows_with_the_rewards_is_healthy(key: str) -> None:
     for seed in range(5):
         assert alarms(noisy(lambda _c, s: 1 + 30 * min(1.0, s / 800), 0.4), seed, key) == [], f"seed {seed}"
 
@@ -227,13 +229,13 @@ def test_a_loss_that_grows_with_the_rewards_is_no_illness(key: str) -> None:
     ],
     ids=["from nearly nothing", "when the first reward is found"],
 )
-def test_nor_is_one_that_begins_where_there_are_no_rewards(key: str, grown: Curve) -> None:
+def test_a_loss_that_starts_without_rewards_is_healthy(key: str, grown: Curve) -> None:
     for seed in range(5):
         assert alarms(noisy(grown, 0.4), seed, key) == [], f"seed {seed}"
 
 
 @pytest.mark.parametrize("zeros", [1, 4, 10, 1000])
-def test_zeros_before_a_loss_is_measured_or_switched_on_are_no_beginning(zeros: int) -> None:
+def test_leading_zeros_do_not_start_a_loss(zeros: int) -> None:
     for seed in range(5):
         assert alarms(instead(zeros, lambda *_: 0.0, FALLING), seed) == [], f"seed {seed}"
     sick = after(1000, FALLING, lambda _: 100.0)
@@ -241,7 +243,7 @@ def test_zeros_before_a_loss_is_measured_or_switched_on_are_no_beginning(zeros: 
 
 
 @pytest.mark.parametrize("key", ["train/value_loss", "actor_loss"])
-def test_one_that_explodes_is_told_all_the_same(key: str) -> None:
+def test_a_reward_loss_that_explodes_is_reported(key: str) -> None:
     assert len(alarms(after(1000, FALLING, lambda step: 1.05**step), 0, key)) == 1
 
 
@@ -271,7 +273,7 @@ def test_there_are_thirty_healthy_and_fifteen_sick_curves() -> None:
         *("loss_scale", "loss/scale", "loss_weight", "epoch", "vq/commit_loss", "commitment_loss", "consistency_loss"),
     ],
 )
-def test_only_what_should_fall_is_judged(key: str) -> None:
+def test_only_metrics_that_should_fall_are_checked(key: str) -> None:
     assert alarms(after(1000, FALLING, lambda _: 1000.0), 0, key) == []
 
 
@@ -282,7 +284,7 @@ def test_a_curve_that_recovered_may_alarm_again() -> None:
 
 @pytest.mark.parametrize("begins", [0.2, 0.75, 0.9])
 @pytest.mark.parametrize("period", [80, 160, 300])
-def test_a_wave_is_not_told_again_at_each_of_its_crests(period: int, begins: float) -> None:
+def test_a_wave_is_not_reported_at_each_crest(period: int, begins: float) -> None:
     """Its first rise may be an illness; of the next ones it is known that they pass."""
     wave = waves(period, 0.2, 1.8)
     for seed in range(3):

@@ -36,41 +36,41 @@ def ended(paths: RunPaths, attempt: int, reason: str, by: int | None = None) -> 
     write_json(paths.exit, {"attempt": attempt, "reason": reason, "signal": by})  # whole, as a supervisor does it
 
 
-def test_the_first_attempt_waits_for_nobody(paths: RunPaths) -> None:
+def test_the_first_attempt_does_not_wait(paths: RunPaths) -> None:
     assert is_to_run(paths, "run-x", 1)
 
 
-def test_an_attempt_that_never_began_is_not_waited_for(paths: RunPaths) -> None:
+def test_an_attempt_that_never_started_is_not_waited_for(paths: RunPaths) -> None:
     assert is_to_run(paths, "run-x", 2)
 
 
-def test_after_an_interrupted_attempt_there_is_something_to_do(paths: RunPaths) -> None:
+def test_an_interrupted_attempt_is_repeated(paths: RunPaths) -> None:
     claim(paths, 1, ELSEWHERE)
     ended(paths, 1, "terminated")
     assert is_to_run(paths, "run-x", 2)
 
 
-def test_after_one_that_was_killed_there_is(paths: RunPaths) -> None:
+def test_a_killed_attempt_is_repeated(paths: RunPaths) -> None:
     """By Slurm, when it would not end in time: why else would it be started again?"""
     claim(paths, 1, ELSEWHERE)
     ended(paths, 1, "exit_code", by=signal.SIGKILL)
     assert is_to_run(paths, "run-x", 2)
 
 
-def test_after_one_that_ended_by_itself_there_is_not(paths: RunPaths) -> None:
+def test_an_attempt_that_ended_normally_is_not_repeated(paths: RunPaths) -> None:
     claim(paths, 1, ELSEWHERE)
     ended(paths, 1, "exit_code")
     assert not is_to_run(paths, "run-x", 2)
 
 
-def test_the_end_of_an_older_attempt_says_nothing_of_the_last(paths: RunPaths) -> None:
+def test_the_end_of_an_older_attempt_does_not_count(paths: RunPaths) -> None:
     claim(paths, 1, ELSEWHERE)
     claim(paths, 2, {**identity(os.getpid()).to_dict(), "start_time": 1})
     ended(paths, 1, "terminated")
     assert is_to_run(paths, "run-x", 3), "its process is dead, here"
 
 
-def test_one_that_shows_no_life_is_given_up(paths: RunPaths) -> None:
+def test_a_silent_attempt_is_given_up(paths: RunPaths) -> None:
     claim(paths, 1, ELSEWHERE)
     Path(paths.heartbeat).touch()
     began = time.monotonic()
@@ -78,7 +78,7 @@ def test_one_that_shows_no_life_is_given_up(paths: RunPaths) -> None:
     assert time.monotonic() - began >= 0.3
 
 
-def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_attempt_is_waited_for_and_its_end_counts(paths: RunPaths, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slurm, "_SILENCE_SECONDS", 2.0)
     claim(paths, 1, ELSEWHERE)
     beats = 0
@@ -98,7 +98,7 @@ def test_one_that_lives_is_waited_for_and_its_end_counts(paths: RunPaths, monkey
     assert beats == 60
 
 
-def test_a_job_that_slurm_started_again_without_a_word_is_the_next_attempt(paths: RunPaths) -> None:
+def test_a_job_that_slurm_restarted_silently_is_the_next_attempt(paths: RunPaths) -> None:
     task = {"SLURM_JOB_ID": "12", "SLURM_ARRAY_JOB_ID": "10", "SLURM_ARRAY_TASK_ID": "3"}
     claim(paths, 1, {**ELSEWHERE, "slurm_job_id": "10_3"})
     assert attempt_of(paths, {"attempt": 1}, task) == 2
@@ -106,12 +106,12 @@ def test_a_job_that_slurm_started_again_without_a_word_is_the_next_attempt(paths
     assert attempt_of(paths, {"attempt": 1}, {**task, "SLURM_RESTART_COUNT": "1"}) == 3
 
 
-def test_of_a_run_that_was_sent_twice_the_second_job_finds_its_attempt_taken(paths: RunPaths) -> None:
+def test_a_second_job_of_the_same_run_finds_its_attempt_claimed(paths: RunPaths) -> None:
     claim(paths, 1, {**ELSEWHERE, "slurm_job_id": "11"})
     assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12"}) == 1
 
 
-def test_an_attempt_whose_claim_a_power_cut_has_torn_is_waited_for_and_given_up(paths: RunPaths) -> None:
+def test_an_attempt_with_a_cut_off_claim_is_waited_for_and_given_up(paths: RunPaths) -> None:
     Path(paths.claim(1)).touch()
     assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12", "SLURM_RESTART_COUNT": "1"}) == 2
     assert attempt_of(paths, {"attempt": 1}, {"SLURM_JOB_ID": "12"}) == 1

@@ -71,7 +71,7 @@ def output(tmp_path: Path) -> Output:
     return Output(tmp_path)
 
 
-def test_a_json_line_is_a_point_by_its_step(output: Output) -> None:
+def test_a_json_line_is_a_point_at_its_step(output: Output) -> None:
     output.write('hello\n{"step": 3, "loss": 0.2, "val": {"acc": 1}}\n{"global_step": 4.0, "epoch": 1, "loss": NaN}\n')
     output.look()
     assert output.entries[0] == {"source": "output", "attempt": 1, "v": 1}
@@ -81,7 +81,7 @@ def test_a_json_line_is_a_point_by_its_step(output: Output) -> None:
     assert abs(output.entries[1]["t"] - time.time()) < 60
 
 
-def test_without_a_step_points_are_counted_also_across_a_kill(output: Output) -> None:
+def test_points_without_a_step_are_counted_across_a_kill(output: Output) -> None:
     output.write('{"loss": 1}\n{"epoch": 0.5, "loss": 2}\n')
     output.look()
     output.renew()
@@ -90,13 +90,13 @@ def test_without_a_step_points_are_counted_also_across_a_kill(output: Output) ->
     assert [step for step, _ in points(output.entries)] == [0, 1, 2]
 
 
-def test_lines_without_a_step_go_on_after_the_highest_and_not_after_the_last(output: Output) -> None:
+def test_lines_without_a_step_continue_after_the_highest_step(output: Output) -> None:
     output.write('{"loss": 1}\n{"loss": 2}\n{"epoch": 0, "val": 1}\n{"loss": 3}\n{"epoch": 1, "val": 1}\n{"loss": 4}\n')
     output.look()
     assert [step for step, found in points(output.entries) if "loss" in found] == [0, 1, 2, 3]
 
 
-def test_where_epochs_are_a_metric_an_epoch_alone_is_no_step_also_after_a_kill(tmp_path: Path) -> None:
+def test_an_epoch_is_not_a_step_if_epochs_are_a_metric(tmp_path: Path) -> None:
     output = Output(tmp_path, key_value=True)
     output.write("".join(f'{{"epoch": {epoch}, "loss": {epoch}}}\n' for epoch in (0.5, 1.0, 1.5)))
     output.look()
@@ -110,7 +110,7 @@ def test_where_epochs_are_a_metric_an_epoch_alone_is_no_step_also_after_a_kill(t
     ]
 
 
-def test_half_lines_bars_colours_and_binary_are_taken_as_they_come(output: Output) -> None:
+def test_half_lines_bars_colours_and_binary_data_are_read(output: Output) -> None:
     output.write(b'\r 10%|##  |\r 20%|### |\r{"step": 1, "a": 1}\r\n\x1b[32m{"step": 2, "a"')
     output.look()
     output.write(b': 2}\x1b[0m\n\x00\xff\xfe{"step": 9}\n' + os.urandom(5000) + b'\n{"step": 3, "a": 3}')
@@ -120,7 +120,7 @@ def test_half_lines_bars_colours_and_binary_are_taken_as_they_come(output: Outpu
     assert [step for step, _ in points(output.entries)] == [1, 2, 3]
 
 
-def test_what_is_no_number_is_said_once(output: Output) -> None:
+def test_a_value_that_is_not_a_number_is_reported_once(output: Output) -> None:
     output.write('{"step": 1, "loss": 1, "mood": "good", "list": [1]}\n' * 3 + '{"step": "x", "loss": 1}\n')
     output.look()
     assert len(points(output.entries)) == 3
@@ -133,7 +133,7 @@ def test_what_is_no_number_is_said_once(output: Output) -> None:
     assert sum("refused" in entry for entry in output.entries) == 3
 
 
-def test_a_structured_log_is_no_metric(output: Output) -> None:
+def test_a_structured_log_line_is_not_a_metric(output: Output) -> None:
     output.write('{"level": "info", "msg": "ready", "port": 80}\n{}\n[1]\n{"a": {}}\n{broken}\n{"x": null}\n')
     output.look()
     assert output.entries == []
@@ -157,7 +157,7 @@ def test_many_keys_long_keys_and_steps_below_zero(output: Output) -> None:
     assert "10000" in said["(more keys)"] and said["k" * 300] == "the key is too long" and "loss" in said
 
 
-def test_deep_nesting_ends_nothing(output: Output) -> None:
+def test_deep_nesting_does_no_harm(output: Output) -> None:
     output.write('{"a":' * 50_000 + "1" + "}" * 50_000 + '\n{"step": 1, "a": 1}\n')
     output.look()
     assert points(output.entries) == [(1, {"a": 1.0})]
@@ -202,7 +202,7 @@ def test_a_full_disk_delays_points_and_loses_none(output: Output, monkeypatch: p
     assert [step for step, _ in points(output.entries)] == list(range(1000))
 
 
-def test_only_output_that_may_hold_something_is_looked_at(tmp_path: Path) -> None:
+def test_only_output_that_may_hold_metrics_is_read(tmp_path: Path) -> None:
     log = tmp_path / "output.log"
     assert not may_hold_metrics(str(log), {})
     for text, worth in [("", False), ("hello\n", False), ("{", True), ("Traceback (most", True), ("x" * 100_000, True)]:
@@ -212,12 +212,12 @@ def test_only_output_that_may_hold_something_is_looked_at(tmp_path: Path) -> Non
     assert may_hold_metrics(str(log), {"key_value": True})
 
 
-def test_a_time_in_the_line_counts_if_it_is_a_time(tmp_path: Path) -> None:
+def test_a_plausible_time_in_the_line_is_used(tmp_path: Path) -> None:
     found = numbers_in({"step": 1, "_timestamp": 1000.5, "time": 3.0}, since=1000, until=1001)
     assert found is not None and (found.time, found.values) == (1000.5, {"time": 3.0})
 
 
-def test_lines_of_a_growing_file_carry_their_end(tmp_path: Path) -> None:
+def test_lines_of_a_growing_file_have_their_end_position(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"ab\ncd\r\nef")
     lines = GrowingLines(str(file), 0)
@@ -226,7 +226,7 @@ def test_lines_of_a_growing_file_carry_their_end(tmp_path: Path) -> None:
     assert list(lines.read(100, last=True)) == [(b"ef", 9)]
 
 
-def test_after_a_jump_the_rest_of_a_cut_line_is_no_line(tmp_path: Path) -> None:
+def test_after_a_jump_the_rest_of_a_line_is_skipped(tmp_path: Path) -> None:
     file = tmp_path / "f"
     file.write_bytes(b"ab\ncdef\n" + b"x" * (LONGEST + 5) + b"\ngh\nij")
     lines = GrowingLines(str(file), 0)
@@ -264,7 +264,7 @@ def test_the_checksum_is_the_real_one() -> None:
     assert masked_crc(b"") == 0xA282EAD8
 
 
-def test_a_broken_event_file_is_said_and_read_no_further_than_is_safe(tmp_path: Path) -> None:
+def test_a_broken_event_file_is_reported_and_read_up_to_the_fault(tmp_path: Path) -> None:
     path = tmp_path / "tfevents"
     good, bad = event(1.0, 1, simple("a", 1.0)), bytearray(event(1.0, 2, simple("a", 2.0)))
     bad[30] ^= 1
@@ -291,7 +291,7 @@ def test_the_machine_is_sampled(tmp_path: Path) -> None:
     assert numbers["system/memory_mb"] > 5 and numbers["system/disk_free_gb"] > 0
 
 
-def test_nothing_is_said_of_what_ended_processes_take(tmp_path: Path) -> None:
+def test_ended_processes_give_no_sample(tmp_path: Path) -> None:
     file = MetricFile(str(tmp_path), "system", 1)
     source = SystemSource(file, time.time(), 0.01, str(tmp_path), set)
 

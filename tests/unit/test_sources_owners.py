@@ -19,7 +19,7 @@ from labwright.sidecar.sources.workdir_files import WorkdirFiles, birth_time, de
 from tests.unit.test_sources import Entries, read
 
 
-def test_two_claims_on_one_file_notice_each_other_and_one_alone_is_sole(tmp_path: Path) -> None:
+def test_two_claims_on_one_file_notice_each_other(tmp_path: Path) -> None:
     file = os.stat(tmp_path)
     first = Claim(str(tmp_path / "claims"), file)
     assert first.is_sole() and first.is_sole()
@@ -52,7 +52,7 @@ class Watched:
         return read(Path(self.paths.metrics, "file-notes.jsonl")) if os.listdir(self.paths.dir) else []
 
 
-def test_a_file_that_may_be_anybodys_is_said_once_however_often_it_is_looked_at(tmp_path: Path) -> None:
+def test_a_file_of_unknown_owner_is_reported_once(tmp_path: Path) -> None:
     run = Watched(tmp_path)
     (run.workdir / "metrics.jsonl").write_text('{"step": 1, "loss": 1}\n')
     run.spec["sidecar"]["metrics"]["files"] = ["numbers.csv"]
@@ -61,7 +61,7 @@ def test_a_file_that_may_be_anybodys_is_said_once_however_often_it_is_looked_at(
     assert sorted(said) == ["metrics.jsonl", "numbers.csv"]
 
 
-def test_the_alert_about_a_full_disk_names_the_folder_and_not_how_it_is_held(tmp_path: Path) -> None:
+def test_the_full_disk_alert_names_the_real_folder(tmp_path: Path) -> None:
     run = Watched(tmp_path)
     run.spec["sidecar"]["alerts"] = {"builtin": {"disk_free_gb": 1e9}}
     held = HeldFolder(run.paths.dir)
@@ -72,7 +72,7 @@ def test_the_alert_about_a_full_disk_names_the_folder_and_not_how_it_is_held(tmp
     assert said.endswith(f"the disk of {run.paths.dir}.")
 
 
-def test_a_hung_run_is_stalled_whatever_is_noted_of_files_of_others(tmp_path: Path) -> None:
+def test_notes_about_other_files_do_not_hide_a_stall(tmp_path: Path) -> None:
     run = Watched(tmp_path)
     (run.workdir / "metrics.jsonl").write_text('{"step": 1, "loss": 1}\n')
     assert run.look()
@@ -81,7 +81,7 @@ def test_a_hung_run_is_stalled_whatever_is_noted_of_files_of_others(tmp_path: Pa
     assert "stall" in [event["rule"] for event in record.events()]
 
 
-def test_a_file_that_grows_under_an_older_claim_is_seen_to_be_taken(tmp_path: Path) -> None:
+def test_a_growing_file_renews_its_claim(tmp_path: Path) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text("")
     claim = Claim(str(tmp_path / "claims"), path.stat())
@@ -101,7 +101,7 @@ def rows(first: int, count: int) -> str:
 
 @pytest.mark.parametrize("watched", [True, False], ids=["by one monitor", "by the next one"])
 @pytest.mark.parametrize("count", [30, 40], ids=["as long as before", "longer"])
-def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path, watched: bool, count: int) -> None:
+def test_a_rewritten_file_is_read_from_its_start(tmp_path: Path, watched: bool, count: int) -> None:
     path = tmp_path / "metrics.jsonl"
     path.write_text(rows(100, 30))
 
@@ -128,7 +128,7 @@ def test_a_file_that_was_written_anew_is_read_anew(tmp_path: Path, watched: bool
     assert taken(first if watched else followed())[30:] == [200 + step for step in range(count)]
 
 
-def test_open_files_are_found_with_how_they_were_opened(tmp_path: Path) -> None:
+def test_open_files_are_found_with_their_mode(tmp_path: Path) -> None:
     with (tmp_path / "w").open("w"), (tmp_path / "a").open("a"), (tmp_path / "w").open() as _reader:
         found = {
             os.path.basename(file.path): file.truncated
@@ -137,7 +137,7 @@ def test_open_files_are_found_with_how_they_were_opened(tmp_path: Path) -> None:
     assert found == {"w": True, "a": False}
 
 
-def test_the_birth_of_a_file_is_known(tmp_path: Path) -> None:
+def test_the_creation_time_of_a_file_is_known(tmp_path: Path) -> None:
     (tmp_path / "new").touch()
     born = birth_time(str(tmp_path / "new"))
     assert born is None or abs(born - time.time()) < 5

@@ -10,7 +10,7 @@ from labwright.sidecar.sources import output as output_module
 from tests.unit.test_sources import Output, points, refusals
 
 
-def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
+def test_pairs_are_read_if_enabled(tmp_path: Path) -> None:
     output = Output(tmp_path, key_value=True)
     output.write("step=5 train/loss=0.25 lr: 1e-3 acc = 93.5% eta: 0:30 name=x took=3s nan_count=nan\nplain words\n")
     output.look()
@@ -46,7 +46,7 @@ def test_pairs_are_taken_where_they_are_switched_on(tmp_path: Path) -> None:
         "\x9a\x00h=7 \x13b: 3\x02",
     ],
 )
-def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> None:
+def test_text_that_looks_like_pairs_is_skipped(tmp_path: Path, line: str) -> None:
     output = Output(tmp_path, key_value=True)
     output.write(f"{line}\n")
     output.look()
@@ -74,7 +74,7 @@ def test_what_only_looks_like_pairs_is_left_alone(tmp_path: Path, line: str) -> 
         ("loss=0.5,acc=0.25, lr=1e-3 - eta 3", {"loss": 0.5, "acc": 0.25, "lr": 0.001}),
     ],
 )
-def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str, float]) -> None:
+def test_pairs_beside_such_text_are_read(tmp_path: Path, line: str, found: dict[str, float]) -> None:
     output = Output(tmp_path, key_value=True)
     output.write(f"{line}\n")
     output.look()
@@ -109,7 +109,7 @@ def test_pairs_beside_them_are_taken(tmp_path: Path, line: str, found: dict[str,
         ("epoch 1.5, step 1,000, loss 3", 0, {"loss": 3.0}),
     ],
 )
-def test_steps_are_read_as_they_are_printed_unless_each_epoch_begins_them_anew(
+def test_printed_steps_are_used_unless_they_restart_in_each_epoch(
     tmp_path: Path, line: str, step: int, found: dict[str, float]
 ) -> None:
     output = Output(tmp_path, key_value=True)
@@ -118,7 +118,7 @@ def test_steps_are_read_as_they_are_printed_unless_each_epoch_begins_them_anew(
     assert points(output.entries) == [(step, found)]
 
 
-def test_an_average_is_another_metric_than_what_it_is_of(tmp_path: Path) -> None:
+def test_an_average_is_a_separate_metric(tmp_path: Path) -> None:
     output = Output(tmp_path, key_value=True)
     output.write("loss: 0.5\nAccuracy: 50.9%, Avg loss: 2.15\nLast reward: 10.0\tAverage reward: 9.5\n")
     output.look()
@@ -130,7 +130,7 @@ def test_an_average_is_another_metric_than_what_it_is_of(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_steps_that_turn_out_to_begin_anew_with_each_epoch_cover_none_before(tmp_path: Path, is_killed: bool) -> None:
+def test_steps_that_restart_in_each_epoch_overwrite_nothing(tmp_path: Path, is_killed: bool) -> None:
     output = Output(tmp_path, key_value=True)
     output.write("Loaded the weights of epoch 9, step 900\nEpoch 1, Step 100, loss: 5\nEpoch 1, Step 200, loss: 4\n")
     output.look()
@@ -143,7 +143,7 @@ def test_steps_that_turn_out_to_begin_anew_with_each_epoch_cover_none_before(tmp
     ]  # fmt: skip
 
 
-def test_steps_that_go_on_from_epoch_to_epoch_stay_as_they_are_printed(tmp_path: Path) -> None:
+def test_steps_that_continue_over_epochs_stay_as_printed(tmp_path: Path) -> None:
     output = Output(tmp_path, key_value=True)
     output.write("lr=0.1\nseed=3\nEpoch 0 | iter 0 | loss 5\nEpoch 0 | iter 1 | loss 4\nEpoch 0 | iter 1 | acc 0.2\n")
     output.write("Validation: score=0.3\nEpoch 1 | iter 2 | loss 3\nEpoch 1 | global_step 2 | acc 0.4\n")
@@ -159,7 +159,7 @@ def test_pairs_are_off_by_default(tmp_path: Path) -> None:
     assert output.entries == []
 
 
-def test_patterns_name_their_numbers(tmp_path: Path) -> None:
+def test_named_groups_of_patterns_become_metrics(tmp_path: Path) -> None:
     pattern = r"Epoch (?P<step>\d+): loss is (?P<loss>\S+)"
     output = Output(tmp_path, patterns=[pattern])
     output.write("Epoch 3: loss is 0.5\nEpoch 4: loss is big\nsomething=1\n")
@@ -167,16 +167,14 @@ def test_patterns_name_their_numbers(tmp_path: Path) -> None:
     assert points(output.entries) == [(3, {"loss": 0.5})] and refusals(output.entries) == {"loss": "not a number"}
 
 
-def test_a_pattern_that_fits_what_is_no_number_says_so(tmp_path: Path) -> None:
+def test_a_pattern_that_matches_text_is_reported(tmp_path: Path) -> None:
     output = Output(tmp_path, patterns=[r"acc (?P<acc>\S+)"])
     output.write("acc 93.5%\nacc soon\n")
     output.look()
     assert points(output.entries) == [] and refusals(output.entries) == {"acc": "not a number"}
 
 
-def test_a_pattern_that_would_take_years_is_given_up_and_the_rest_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_very_slow_pattern_is_dropped_and_the_rest_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output_module, "_PATIENCE_SECONDS", 0.05)
     output = Output(tmp_path, patterns=[r"(?P<x>(\d+)+)$", r"loss (?P<loss>\S+)"])
     output.write(f"{'1' * 60}x\n" + f"{'1' * 60}x loss 0.5\n" + '{"loss": 0.25}\n')

@@ -46,7 +46,7 @@ class Training:
         return " ".join(str(line["refused"]) for line in read(self.file.path) if "refused" in line)
 
 
-def test_a_run_that_goes_on_from_a_checkpoint_does_not_repeat_its_history(tmp_path: Path) -> None:
+def test_a_run_that_continues_from_a_checkpoint_does_not_repeat_its_history(tmp_path: Path) -> None:
     old, new = tmp_path / "checkpoint-5" / "trainer_state.json", tmp_path / "checkpoint-9" / "trainer_state.json"
     state(old, 5, written=1000)
     run = Training(tmp_path, began=2000)
@@ -58,7 +58,7 @@ def test_a_run_that_goes_on_from_a_checkpoint_does_not_repeat_its_history(tmp_pa
     assert "5 were there before the run" in run.said()
 
 
-def test_a_run_that_begins_anew_over_an_old_state_is_taken_from_its_first_entry(tmp_path: Path) -> None:
+def test_a_new_run_over_an_old_state_is_read_from_its_first_entry(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     state(path, 5, written=1000)
     run = Training(tmp_path, began=2000)
@@ -68,7 +68,7 @@ def test_a_run_that_begins_anew_over_an_old_state_is_taken_from_its_first_entry(
     assert run.read(path) == [*range(8)] and run.said() == ""
 
 
-def test_a_run_that_writes_the_same_entries_anew_has_them_too(tmp_path: Path) -> None:
+def test_a_run_that_writes_the_same_entries_again_has_them_too(tmp_path: Path) -> None:
     for name in ("checkpoint-2", "checkpoint-5", "."):
         state(tmp_path / name / "trainer_state.json", 2 if name == "checkpoint-2" else 5, written=1000)
     run = Training(tmp_path, began=2000)
@@ -78,7 +78,7 @@ def test_a_run_that_writes_the_same_entries_anew_has_them_too(tmp_path: Path) ->
     assert run.read(tmp_path / "checkpoint-8" / "trainer_state.json") == [*range(8)]
 
 
-def test_a_checkpoint_that_is_swept_away_ends_nothing(tmp_path: Path) -> None:
+def test_a_deleted_checkpoint_does_no_harm(tmp_path: Path) -> None:
     paths = [str(tmp_path / f"checkpoint-{step}" / "trainer_state.json") for step in (2, 5)]
     for written, path in enumerate(paths, 2001):
         state(Path(path), written - 1999, written=written)
@@ -92,7 +92,7 @@ def test_a_checkpoint_that_is_swept_away_ends_nothing(tmp_path: Path) -> None:
     assert followed.path == paths[0] and followed.paths == {*paths}
 
 
-def test_a_history_that_the_run_itself_writes_anew_is_said_and_taken(tmp_path: Path) -> None:
+def test_a_history_that_the_run_rewrites_is_reported_and_read(tmp_path: Path) -> None:
     path = tmp_path / "trainer_state.json"
     run = Training(tmp_path, began=2000)
     state(path, 4, written=2001)

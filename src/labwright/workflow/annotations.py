@@ -143,15 +143,12 @@ def _read_subscript(node: ast.Subscript, scope: NameScope) -> Type:
     inner = inner.value if type(inner).__name__ == "Index" else inner  # Python 3.8 wraps it
     nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     if _typing_name(head) == "Literal":
-        return Type("literal", "Literal", values=tuple(_literal(value, scope) for value in nodes))
+        # A literal is a constant or a member of an enum.
+        values = [_object(one, scope) if isinstance(one, ast.Attribute) else ast.literal_eval(one) for one in nodes]
+        return Type("literal", "Literal", values=tuple(values))
     if _typing_name(head) == "Annotated":
         nodes = nodes[:1]
     return _built(head, [_node_argument(argument, scope) for argument in nodes])
-
-
-def _literal(node: ast.AST, scope: NameScope) -> Any:
-    """Return a constant or a member of an enum."""
-    return _object(node, scope) if isinstance(node, ast.Attribute) else ast.literal_eval(node)
 
 
 def _node_argument(node: ast.AST, scope: NameScope) -> Type | None:

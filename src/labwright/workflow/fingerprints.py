@@ -45,15 +45,12 @@ class Fingerprints:
     def of(self, work: Any) -> str:
         body = getattr(work, "body", work)
         if id(body) not in self._known:
-            self._known[id(body)] = (body, self._read(body))
+            reader = _CodeReader(getattr(body, "__module__", "") or "")
+            reader.read(body)
+            python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
+            reader.read({"python": python, **self.environment})
+            self._known[id(body)] = (body, reader.digest.hexdigest())
         return self._known[id(body)][1]
-
-    def _read(self, body: Any) -> str:
-        reader = _CodeReader(getattr(body, "__module__", "") or "")
-        reader.read(body)
-        python = f"{sys.implementation.name} {sys.version_info[0]}.{sys.version_info[1]}"
-        reader.read({"python": python, **self.environment})
-        return reader.digest.hexdigest()
 
 
 class _CodeReader:
@@ -168,9 +165,6 @@ class _CodeReader:
                     yield from (vars(value)[other] for other in code.co_names if other in vars(value))
             elif name in names:
                 yield value
-        yield from self._imported_inside(code, names)
-
-    def _imported_inside(self, code: CodeType, names: Mapping[str, Any]) -> Iterator[Any]:
         for module in _imports(code, str(names.get("__package__") or "")):
             if module.split(".")[0] == self._package:
                 yield _code_of(module)

@@ -63,18 +63,16 @@ class Bodies:
         async def within_time() -> Any:
             return await asyncio.wait_for(task.body(**inputs), task.options.timeout)
 
+        with self._lock:
+            if self._loop is None:
+                self._loop = _LoopThread()
+            loop = self._loop.loop
         try:
-            return asyncio.run_coroutine_threadsafe(within_time(), self._event_loop()).result()
+            return asyncio.run_coroutine_threadsafe(within_time(), loop).result()
         except asyncio.TimeoutError:  # noqa: UP041 - its name before Python 3.11
             if task.options.timeout is None:
                 raise  # raised by the body itself
             raise TimedOut(f"not done within {task.options.timeout:g} s") from None
-
-    def _event_loop(self) -> AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = _LoopThread()
-            return self._loop.loop
 
     def close(self) -> None:
         if self._loop is not None:

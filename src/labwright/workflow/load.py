@@ -84,22 +84,23 @@ def _source(value: Any) -> dict[str, Any]:
 
 def _work(work: Any, fingerprints: Fingerprints) -> dict[str, Any]:
     if isinstance(work, Task):
-        return {"task": _task(work), "code": fingerprints.of(work)}
+        task = {
+            **_interface(work),
+            "name": work.name,
+            "module": getattr(work, "__module__", ""),
+            "doc": (work.__doc__ or "").strip(),
+            "is_async": work.is_async,
+            "retry": asdict(work.options.retry),
+            "timeout": work.options.timeout,
+        }
+        return {"task": task, "code": fingerprints.of(work)}
     if isinstance(work, Experiment):
-        return {"experiment": _experiment(work)}
+        try:
+            declared = encode(work)["fields"]
+        except NotEncodable as error:
+            declared = {"refused": str(error)}
+        return {"experiment": {**_interface(work), **declared, "size": work.size}}
     return {}
-
-
-def _task(task: Task) -> dict[str, Any]:
-    return {
-        **_interface(task),
-        "name": task.name,
-        "module": getattr(task, "__module__", ""),
-        "doc": (task.__doc__ or "").strip(),
-        "is_async": task.is_async,
-        "retry": asdict(task.options.retry),
-        "timeout": task.options.timeout,
-    }
 
 
 def _interface(work: Any) -> dict[str, Any]:
@@ -108,14 +109,6 @@ def _interface(work: Any) -> dict[str, Any]:
         "gives": {name: str(kind) for name, kind in work.outputs.items()},
         "writes": [str(path) for path in work.writes],
     }
-
-
-def _experiment(experiment: Experiment) -> dict[str, Any]:
-    try:
-        declared = encode(experiment)["fields"]
-    except NotEncodable as error:
-        declared = {"refused": str(error)}
-    return {**_interface(experiment), **declared, "size": experiment.size}
 
 
 def hide_memory() -> None:

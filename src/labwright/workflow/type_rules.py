@@ -88,20 +88,16 @@ def accepts(want: Type, have: Type) -> bool:
         return all(accepts(want, member) for member in have.args)
     if want.form == "union":
         return any(accepts(member, have) for member in want.args)
+    if have.form == "literal" and want.form == "literal":
+        return all(any(_same(value, other) for other in want.values) for value in have.values)
     if have.form == "literal":
-        return _literal_fits(want, have)
+        return all(not misfit(value, want) for value in have.values)
     if want.form == "typed_dict":
         return have.form == "typed_dict" and _typed_dict_fits(want, have)
     if want.form == "tuple":
         same_length = have.form == "tuple" and len(want.args) == len(have.args)
         return same_length and all(map(accepts, want.args, have.args))
     return want.form == have.form == "none" or (want.form == "class" and _class_fits(want, _as_class(have)))
-
-
-def _literal_fits(want: Type, have: Type) -> bool:
-    if want.form == "literal":
-        return all(any(_same(value, other) for other in want.values) for value in have.values)
-    return all(not misfit(value, want) for value in have.values)
 
 
 def _same(value: object, other: object) -> bool:
@@ -154,8 +150,25 @@ def _is_subclass(cls: Any, parent: Any) -> bool:
 
 def misfit(value: Any, want: Type) -> str:
     """Return why this value does not have that type; empty if it has."""
-    check = _CHECKS.get(want.form)
-    return check(value, want) if check else ""
+    if want.form == "class":
+        return _class_misfit(value, want)
+    if want.form == "typed_dict":
+        return _typed_dict_misfit(value, want)
+    if want.form == "none":
+        return "" if value is None else _expected(value, want)
+    if want.form == "union":
+        return "" if any(not misfit(value, member) for member in want.args) else _expected(value, want)
+    if want.form == "literal":
+        return "" if any(_same(value, other) for other in want.values) else f"{value!r} is not one of {want}"
+    if want.form == "tuple":
+        if not isinstance(value, tuple) or len(value) != len(want.args):
+            return _expected(value, want) + (f" of {len(value)}" if isinstance(value, tuple) else "")
+        return _first_misfit([(f"[{index}]", item, want.args[index]) for index, item in enumerate(value)])
+    return ""
+
+
+def _expected(value: Any, want: Type) -> str:
+    return f"expected {want}, got {type(value).__name__}"
 
 
 def _class_misfit(value: Any, want: Type) -> str:
@@ -164,20 +177,28 @@ def _class_misfit(value: Any, want: Type) -> str:
     except TypeError:  # a protocol without runtime checks
         return ""
     if not fits:
-        return f"expected {want}, got {type(value).__name__}"
-    if want.args and not isinstance(value, (str, bytes)):
-        return _content_misfit(value, want.args)
-    return ""
-
-
-def _content_misfit(value: Any, args: tuple[Type, ...]) -> str:
+        return _expected(value, want)
+    if not want.args or isinstance(value, (str, bytes)):
+        return ""
     if isinstance(value, Mapping):
-        parts = ((f"key {key!r}", key, args[0]) for key in value)
-        values = ((f"[{key!r}]", item, args[1]) for key, item in value.items()) if len(args) > 1 else iter(())
-        return _first_misfit([*parts, *values])
-    if isinstance(value, Collection) and len(args) == 1:
-        return _first_misfit([(f"[{index}]", item, args[0]) for index, item in enumerate(value)])
+        keys = [(f"key {key!r}", key, want.args[0]) for key in value]
+        items = [(f"[{key!r}]", item, want.args[1]) for key, item in value.items()] if len(want.args) > 1 else []
+        return _first_misfit([*keys, *items])
+    if isinstance(value, Collection) and len(want.args) == 1:
+        return _first_misfit([(f"[{index}]", item, want.args[0]) for index, item in enumerate(value)])
     return ""
+
+
+def _typed_dict_misfit(value: Any, want: Type) -> str:
+    if not isinstance(value, dict):
+        return _expected(value, want)
+    known = {field.name: field for field in want.fields}
+    missing = [name for name, field in known.items() if field.required and name not in value]
+    extra = [str(key) for key in value if key not in known]
+    if missing or extra:
+        faults = [f"lacks {', '.join(missing)}"] if missing else []
+        return " and ".join([*faults, *([f"has undeclared {', '.join(extra)}"] if extra else [])])
+    return _first_misfit([(f"[{key!r}]", item, known[key].type) for key, item in value.items()])
 
 
 def _first_misfit(parts: list[tuple[str, Any, Type]]) -> str:
@@ -186,46 +207,3 @@ def _first_misfit(parts: list[tuple[str, Any, Type]]) -> str:
         if fault:
             return f"{place}: {fault}"
     return ""
-
-
-def _tuple_misfit(value: Any, want: Type) -> str:
-    if not isinstance(value, tuple) or len(value) != len(want.args):
-        length = f" of {len(value)}" if isinstance(value, tuple) else ""
-        return f"expected {want}, got {type(value).__name__}{length}"
-    return _first_misfit([(f"[{index}]", item, want.args[index]) for index, item in enumerate(value)])
-
-
-def _typed_dict_misfit(value: Any, want: Type) -> str:
-    if not isinstance(value, dict):
-        return f"expected {want}, got {type(value).__name__}"
-    known = {field.name: field for field in want.fields}
-    missing = [name for name, field in known.items() if field.required and name not in value]
-    extra = [str(key) for key in value if key not in known]
-    if missing or extra:
-        words = [f"lacks {', '.join(missing)}"] if missing else []
-        return " and ".join([*words, *([f"has undeclared {', '.join(extra)}"] if extra else [])])
-    return _first_misfit([(f"[{key!r}]", item, known[key].type) for key, item in value.items()])
-
-
-def _union_misfit(value: Any, want: Type) -> str:
-    return (
-        "" if any(not misfit(value, member) for member in want.args) else f"expected {want}, got {type(value).__name__}"
-    )
-
-
-def _literal_misfit(value: Any, want: Type) -> str:
-    return "" if any(_same(value, other) for other in want.values) else f"{value!r} is not one of {want}"
-
-
-def _none_misfit(value: Any, _want: Type) -> str:
-    return "" if value is None else f"expected None, got {type(value).__name__}"
-
-
-_CHECKS = {
-    "none": _none_misfit,
-    "class": _class_misfit,
-    "tuple": _tuple_misfit,
-    "typed_dict": _typed_dict_misfit,
-    "union": _union_misfit,
-    "literal": _literal_misfit,
-}

@@ -54,16 +54,12 @@ def encode(value: Any, depth: int = 0) -> Any:
     if type(value) is list:
         return [encode(item, depth + 1) for item in value]
     if type(value) is dict:
-        return _encode_dict(value, depth)
+        if all(type(key) is str and not key.startswith("$") for key in value):
+            return {key: encode(item, depth + 1) for key, item in value.items()}
+        return {"$dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in value.items()]}
     if type(value) is float:
         return value if value - value == 0.0 else {"$float": repr(value)}
     return _encode_other(value, depth)
-
-
-def _encode_dict(value: dict[Any, Any], depth: int) -> Any:
-    if all(type(key) is str and not key.startswith("$") for key in value):
-        return {key: encode(item, depth + 1) for key, item in value.items()}
-    return {"$dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in value.items()]}
 
 
 def _encode_other(value: Any, depth: int) -> Any:

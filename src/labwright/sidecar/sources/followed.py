@@ -275,7 +275,12 @@ class TrainerState(Followed):
             return  # half written; the next look reads it
         self._read_at = until
         if self._position < 0:
-            self._skip_older(state)
+            first = first_since(folder_of_states(self.path), self._since, state)
+            self._position = entries_before(first, self.file.header["before"])
+            if self._position:
+                self._refuse(
+                    "(older entries)", f"{self._position} were there before the run, which continues from them"
+                )
         self._rewind_to(state)
         for record in state.history[self._position :]:
             self._position += 1
@@ -283,12 +288,6 @@ class TrainerState(Followed):
             if found:
                 self._add(found)
         self._taken = state.sums
-
-    def _skip_older(self, state: State) -> None:
-        first = first_since(folder_of_states(self.path), self._since, state)
-        self._position = entries_before(first, self.file.header["before"])
-        if self._position:
-            self._refuse("(older entries)", f"{self._position} were there before the run, which continues from them")
 
     def _rewind_to(self, state: State) -> None:
         """Go back if the run has started again, from scratch or from an earlier checkpoint."""

@@ -148,7 +148,8 @@ class OutputSource:
         if named or not self._pair:
             return self._numbers(named, meant=bool(named))
         text = _without_settings(text[:4096])
-        pairs = _pairs(self._pair, without_steps(text))
+        matches = self._pair.findall(without_steps(text))
+        pairs = {as_printed(key): value for key, separator, value in matches if _is_pair(key, separator, value)}
         if not pairs:
             return None
         progress = self._steps.progress_in(text)
@@ -168,11 +169,6 @@ def _without_settings(text: str) -> str:
     while found:
         text, found = _CALL.subn(" ", text)  # the innermost first
     return _OPEN_CALL.sub(" ", text)
-
-
-def _pairs(pattern: re.Pattern[str], text: str) -> dict[str, str]:
-    matches = pattern.findall(text)
-    return {as_printed(key): value for key, separator, value in matches if _is_pair(key, separator, value)}
 
 
 def _is_pair(key: str, separator: str, value: str) -> bool:
