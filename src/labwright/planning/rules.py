@@ -11,7 +11,7 @@ from labwright.domain.plan_document.document import PlanSections
 from labwright.domain.plan_document.reader import read
 from labwright.llm import OfflineModel, Request
 from labwright.llm.stand_ins import Rule
-from labwright.planning.goals import Budget, Goal, GoalReading, Question, Variation, read_goal
+from labwright.planning.goals import Budget, GoalReading, MetricGoal, Question, Variation, read_goal
 from labwright.planning.ir import templates
 from labwright.planning.ir.document import BEFORE_THE_RUNS
 from labwright.planning.ir.drafts import AskedQuestion, ExperimentDraft, PlannedParameter, ReportDigest, Scalar
@@ -195,7 +195,7 @@ def _about_budget(reading: GoalReading) -> list[Question]:
     limit = reading.budget.runs
     if limit is None or reading.run_count <= limit:
         return []
-    text = f"The grid makes {reading.run_count} runs, and the goal allows {limit}. Which values or seeds may go?"
+    text = f"The grid has {reading.run_count} runs; the goal allows {limit}. Which values or seeds should be left out?"
     return [Question(about="budget", text=text)]
 
 
@@ -208,9 +208,7 @@ def _about_wishes(request: Request[Any], reading: GoalReading) -> list[Question]
     names_metric = told.goal is not None and not told.goal.assumed
     if told.variations or told.fixed or told.held or told.seeds or told.budget != Budget() or names_metric:
         return []
-    text = (
-        f"Rules read nothing in “{wishes[:_LONGEST_TITLE]}” that the saved plan does not say. What is to be different?"
-    )
+    text = f"The rules found nothing new in “{wishes[:_LONGEST_TITLE]}”. What should be different from the saved plan?"
     return [Question(about="wishes", text=text)]
 
 
@@ -275,7 +273,7 @@ def _title(plan: str, reading: GoalReading) -> str:
 
 
 def _objective(reading: GoalReading) -> str:
-    goal = reading.goal or Goal(metric="", direction="")
+    goal = reading.goal or MetricGoal(metric="", direction="")
     names = " and ".join(variation.flag for variation in reading.variations)
     if reading.held:
         return f"Measure the mean and the spread of {goal.metric} over the seeds when running {reading.script}."

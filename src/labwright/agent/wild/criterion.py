@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.domain.search.results import ConfigurationResult
 from labwright.planning.goals.limits import COUNTED, SECONDS
-from labwright.planning.goals.words import number_of
+from labwright.planning.goals.tokens import number_of
 from labwright.planning.results.words import amount, spread
 
 _NUMBER = r"(?P<number>[-+]?(?:\d{1,20}(?:\.\d{1,20})?|\.\d{1,20})(?:e[-+]?\d{1,3})?(?: ?%| per ?cent)?)(?!\.?\w)"

@@ -14,8 +14,8 @@ from labwright.domain.errors import Invalid
 from labwright.domain.metrics.direction import MAXIMIZE
 from labwright.domain.search.space import parse_space
 from labwright.planning.goals import GoalReading, Question, Variation, read_goal
-from labwright.planning.goals.reading import ONLY_ONE
-from labwright.planning.goals.synonyms import phrases_of
+from labwright.planning.goals.metric import ONLY_ONE
+from labwright.planning.goals.names import flag_names
 from labwright.planning.scan import EntryPoint, ProjectScan
 
 _SEEDS = 3  # fewer tell little of the noise
@@ -85,7 +85,7 @@ def understand(wanted: NewWild, scan: ProjectScan) -> Understood:
 def _names_in(scan: ProjectScan) -> Names:
     metrics = {metric.name.lower() for entry in scan.entry_points for metric in entry.metrics}
     metrics |= {name.replace("_", " ") for name in metrics}
-    flags = {" ".join(phrase.words).lower() for entry in scan.entry_points for phrase in phrases_of(entry)}
+    flags = {" ".join(phrase.words).lower() for entry in scan.entry_points for phrase in flag_names(entry)}
     return Names(flags=frozenset(flags - metrics), metrics=frozenset(metrics))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from labwright.agent.wild.experiment import is_about_learning
 from labwright.domain.errors import Invalid
 from labwright.planning.goals.facts import GoalReading, Variation
-from labwright.planning.goals.synonyms import is_log_by_nature
+from labwright.planning.goals.names import is_log_scaled
 from labwright.planning.scan import EntryPoint, Flag
 
 _MOST = 8  # flags, where the goal names none: more are not searched with a few dozen runs
@@ -74,8 +74,8 @@ def _whole(default: int) -> dict[str, Any] | None:
 
 def _real(flag: Flag, default: float) -> dict[str, Any] | list[Any]:
     if default == 0:
-        return [0, 0.0001, 0.001, 0.01, 0.1] if is_log_by_nature(flag) else [0, 0.1, 0.3, 0.5]
-    if is_log_by_nature(flag):
+        return [0, 0.0001, 0.001, 0.01, 0.1] if is_log_scaled(flag) else [0, 0.1, 0.3, 0.5]
+    if is_log_scaled(flag):
         return {"min": _tidy(default / _DECADE), "max": _tidy(default * _DECADE), "log": True}
     high = min(0.9, default * 3) if default < 0.5 else default * 2  # most of these are shares of one
     return {"min": _tidy(default / 4), "max": _tidy(max(high, default * 1.5))}

@@ -1,4 +1,4 @@
-"""What was read from a goal: plain values, with what was not understood beside them."""
+"""The result of reading a goal: plain values, with everything that was not understood."""
 
 from __future__ import annotations
 
@@ -13,26 +13,26 @@ class Variation:
 
     flag: str
     values: tuple[Any, ...]
-    scale: str = "listed"  # listed, log, linear, switch, all
-    words: str = ""  # where in the goal it was read
+    scale: str = "listed"  # listed, log, linear, switch
+    words: str = ""  # the part of the goal that names it
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Goal:
-    """By what the results are judged."""
+class MetricGoal:
+    """The metric that ranks the results."""
 
     metric: str
     direction: str  # maximize, minimize
-    assumed: str = ""  # why it was taken, where the goal does not name it
+    assumed: str = ""  # the reason, if the goal does not name the metric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    about: str  # script, vary, values, metric, seeds, language
+    about: str  # script, vary, values, metric, seeds
     text: str
     suggestions: tuple[str, ...] = ()
-    subject: str = ""  # the flag whose values are asked for, or what was to be varied and cannot be
+    subject: str = ""  # the flag whose values are needed, or the requested flag that does not exist
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,15 +49,15 @@ class GoalReading:
     script: str | None = None
     variations: tuple[Variation, ...] = ()
     fixed: dict[str, Any] = field(default_factory=dict)
-    held: Variation | None = None  # one value that stands for the one configuration, where only seeds vary
+    held: Variation | None = None  # the single configuration, if only the seeds vary
     seeds: tuple[int, ...] = ()
-    goal: Goal | None = None
-    guards: tuple[Goal, ...] = ()  # must not get worse
+    goal: MetricGoal | None = None
+    guards: tuple[MetricGoal, ...] = ()  # metrics that must not get worse
     baseline: dict[str, Any] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
-    questions: tuple[Question, ...] = ()  # three at most; with one open, nothing may be planned
+    questions: tuple[Question, ...] = ()  # three at most; a plan needs all of them answered
     warnings: tuple[str, ...] = ()
-    unread: tuple[str, ...] = ()  # words and numbers that no rule took
+    unread: tuple[str, ...] = ()  # words and numbers that no rule understood
 
     @property
     def run_count(self) -> int:

@@ -1,22 +1,21 @@
-"""Reading a goal by rules. This is no language model: what no rule takes is handed back as unread, not guessed."""
+"""Read a goal by rules against the flags and metrics of the scan. docs/reference/goals.md describes the grammar.
+
+This is not a language model. Text that no rule understands is reported as unread, and an unclear goal is asked about.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
-from labwright.domain.metrics.direction import words_of
-from labwright.planning.goals import pairs, questions
-from labwright.planning.goals.facts import Budget, Goal, GoalReading, Question, Variation
-from labwright.planning.goals.filler import FILLER, is_english
+from labwright.planning.goals import questions
+from labwright.planning.goals.facts import Budget, GoalReading, Question, Variation
 from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
-from labwright.planning.goals.metric_wish import Wanted, read_metric
-from labwright.planning.goals.repetition import held_value, repeats_one
-from labwright.planning.goals.script import Script, read_script
-from labwright.planning.goals.variations import compare_with_default, read_variations
-from labwright.planning.goals.varied import Varied
-from labwright.planning.goals.words import LONGEST, Words, split
+from labwright.planning.goals.metric import MetricReading, read_metric
+from labwright.planning.goals.parameters import Parameters, compare_with_default, read_parameters
+from labwright.planning.goals.script import read_script
+from labwright.planning.goals.tokens import LONGEST, Tokens, split
 from labwright.planning.scan import EntryPoint, ProjectScan, Role
 
 _ORDERS = re.compile(
@@ -25,131 +24,97 @@ _ORDERS = re.compile(
     re.IGNORECASE,
 )
 _MOST_UNREAD = 40
-ONLY_ONE = "the only one that fits"  # a metric that the goal does not name
-_HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
-
-
-@dataclass(slots=True)
-class _Parts:
-    entry: EntryPoint | None = None
-    varied: Varied = field(default_factory=Varied)
-    held: Variation | None = None
-    wanted: Wanted = field(default_factory=Wanted)
-    seeds: Seeds = field(default_factory=Seeds)
-    budget: Budget = field(default_factory=Budget)
-    questions: list[Question] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
+_REPEATING = ("reproduc", "replicat", "repeat", "rerun", "re-run")
+_ONLY = frozenset({"only", "just", "but", "except"})  # vary only the seeds
+_SEARCHING = frozenset({
+    "vary", "varying", "sweep", "tune", "tuning", "tuned", "search", "explore", "best", "better", "improve", "optimal",
+    "optimize", "optimise", "compare", "comparing", "ablate", "which", "each", "every", "maximize", "minimize",
+})  # fmt: skip
 
 
 def read_goal(text: str, scan: ProjectScan) -> GoalReading:
-    words = split(text)
-    parts = _Parts()
-    script = read_script(words, scan)
-    parts.entry = script.entry
-    parts.warnings += _warnings_of_text(words)
-    if script.entry:
-        _read_for(script.entry, words, parts)
-    else:
-        parts.questions += questions.about_script(script)
-    return _reading(words, script, parts)
+    tokens = split(text)
+    warnings = []
+    if tokens.was_cut:
+        warnings.append(f"Only the first {LONGEST} characters were read.")
+    if _ORDERS.search(tokens.text):
+        warnings.append("The goal contains orders that are not about an experiment; they were not followed.")
+    script = read_script(tokens, scan)
+    if script.entry is None:
+        asked = (questions.about_script(script),)
+        return GoalReading(text=tokens.text, questions=asked, warnings=tuple(warnings), unread=_unread(tokens))
+    return _read_for(script.entry, tokens, warnings)
 
 
-def _read_for(entry: EntryPoint, words: Words, parts: _Parts) -> None:
-    parts.seeds = read_seeds(words)
-    parts.budget = read_budget(words)
-    parts.wanted = read_metric(words, entry)
-    parts.varied = read_variations(words, entry)
-    if repeats_one(words):
-        parts.held = held_value(entry, parts.varied, parts.seeds)
-    if not parts.held:
-        compare_with_default(entry, parts.varied)
-    _assume_metric(entry, parts.wanted)
-    parts.warnings += [*parts.wanted.warnings, *_warnings_of_flags(entry, parts)]
-    if not is_english(words):
-        known = "Only plain English is read here."
-        parts.questions.append(
-            Question(about="language", text=f"{known} What is to be varied, over which values, by which metric?")
-        )
-    if not parts.held:
-        parts.questions += questions.about_variations(parts.varied, entry)
-        parts.questions += pairs.about_pairs(parts.varied) or pairs.about_loose_values(words, parts.varied)
-    parts.questions += questions.about_metric(parts.wanted, entry)
-    parts.questions += questions.about_seeds(parts.seeds)
-
-
-def _assume_metric(entry: EntryPoint, wanted: Wanted) -> None:
-    """The only metric, or the only one on held-out data, needs no question."""
-    if wanted.goal or wanted.ambiguous or wanted.absent:
-        return
-    told = [metric for metric in entry.metrics if metric.direction and "*" not in metric.name]
-    held_out = [metric for metric in told if set(words_of(metric.name)) & _HELD_OUT]
-    only = told if len(told) == 1 else held_out if len(held_out) == 1 else []
-    if only:
-        wanted.goal = Goal(metric=only[0].name, direction=only[0].direction or "", assumed=ONLY_ONE)
-
-
-def _warnings_of_text(words: Words) -> list[str]:
-    found = []
-    if words.cut:
-        found.append(f"Only the first {LONGEST} characters were read.")
-    if _ORDERS.search(words.text):
-        found.append("The goal gives orders beside an experiment; they were not followed.")
-    return found
-
-
-def _warnings_of_flags(entry: EntryPoint, parts: _Parts) -> list[str]:
-    found = [f"{flag.name} is fixed at {flag.where}: not settable from outside." for flag in parts.varied.unsettable]
-    found += [f"{entry.path} has no flag for {name}." for name in parts.varied.absent]
-    found += [f"{v.flag}: {v.note}." for v in parts.varied.variations if v.note and v.scale == "linear"]
-    found += [
-        f"{name} is not tried with {', '.join(map(str, values))}, as the goal says; what {entry.path} has itself stays."
-        for name, values in parts.varied.denied.items()
-    ]
-    settled = {variation.flag for variation in parts.varied.variations} | set(parts.varied.fixed)
-    settled |= {flag.name for flag, _count in parts.varied.open}
-    bare = dict.fromkeys(flag.name for flag in parts.varied.named_only if flag.name not in settled)
-    found += [f"{name} is named without a value: it stays as {entry.path} has it." for name in bare]
-    if len(parts.seeds.values) > 1 and not entry.flags_for(Role.SEED):
-        found.append(f"{entry.path} has no seed flag: its seeds cannot be set from outside.")
-    return found
-
-
-def _reading(words: Words, script: Script, parts: _Parts) -> GoalReading:
-    varied = parts.varied
-    reading = GoalReading(
-        text=words.text,
-        script=script.entry.name if script.entry else None,
-        variations=tuple(varied.variations),
-        fixed=varied.fixed,
-        held=parts.held,
-        seeds=parts.seeds.values,
-        goal=parts.wanted.goal,
-        guards=tuple(parts.wanted.guards),
-        baseline=_baseline(varied, script.entry),
-        budget=parts.budget,
-        questions=tuple(parts.questions[: questions.MOST]),
-        warnings=tuple(parts.warnings),
-        unread=tuple(_unread(words)),
-    )
-    limit = parts.budget.runs
-    if limit and reading.run_count > limit:
-        return _too_many(reading, limit)
-    return reading
-
-
-def _too_many(reading: GoalReading, limit: int) -> GoalReading:
-    note = f"{reading.run_count} runs are more than the {limit} that the goal allows."
-    return replace(reading, warnings=(*reading.warnings, note))
-
-
-def _baseline(varied: Varied, entry: EntryPoint | None) -> dict[str, Any]:
-    """The script as it is: the default of each flag that varies."""
-    if entry is None:
-        return {}
+def _read_for(entry: EntryPoint, tokens: Tokens, warnings: list[str]) -> GoalReading:
+    seeds, budget = read_seeds(tokens), read_budget(tokens)
+    metric = read_metric(tokens, entry)
+    found = read_parameters(tokens, entry)
+    held = _held_value(entry, found, seeds) if _repeats_one(tokens) else None
+    if held is None:
+        compare_with_default(entry, found)
+    asked: list[Question] = [] if held else questions.about_parameters(found, entry)
+    asked += questions.about_metric(metric, entry)
+    asked += questions.about_seeds(seeds)
     defaults = {flag.name: flag.default for flag in entry.flags}
-    return {variation.flag: defaults.get(variation.flag) for variation in varied.variations}
+    reading = GoalReading(
+        text=tokens.text,
+        script=entry.name,
+        variations=tuple(found.variations),
+        fixed=found.fixed,
+        held=held,
+        seeds=seeds.values,
+        goal=metric.goal,
+        guards=tuple(metric.guards),
+        baseline={variation.flag: defaults.get(variation.flag) for variation in found.variations},
+        budget=budget,
+        questions=tuple(asked[: questions.MOST]),
+        unread=_unread(tokens),
+    )
+    warnings = [*warnings, *_warnings(entry, found, metric, seeds), *_over_budget(reading, budget)]
+    return replace(reading, warnings=tuple(warnings))
 
 
-def _unread(words: Words) -> list[str]:
-    left = [token for token in words.unread() if token.is_word or token.number is not None]
-    return [token.shown[:60] for token in left if token.text not in FILLER][:_MOST_UNREAD]
+def _warnings(entry: EntryPoint, found: Parameters, metric: MetricReading, seeds: Seeds) -> list[str]:
+    warnings = list(metric.warnings)
+    warnings += [f"{flag.name} is fixed at {flag.where}; it cannot be set from outside." for flag in found.unsettable]
+    warnings += [f"{entry.path} has no flag for {name}." for name in found.missing]
+    warnings += [f"{one.flag}: {one.note}." for one in found.variations if one.note and one.scale == "linear"]
+    decided = found.settled | {flag.name for flag, _count in found.open} | {one.flag.name for one in found.unclear}
+    bare = dict.fromkeys(flag.name for flag in found.named_only if flag.name not in decided)
+    warnings += [f"{name} is named without a value, so it keeps its default in {entry.path}." for name in bare]
+    if len(seeds.values) > 1 and not entry.flags_for(Role.SEED):
+        warnings.append(f"{entry.path} has no seed flag, so its seeds cannot be set from outside.")
+    return warnings
+
+
+def _over_budget(reading: GoalReading, budget: Budget) -> list[str]:
+    if not budget.runs or reading.run_count <= budget.runs:
+        return []
+    return [f"The grid has {reading.run_count} runs; the goal allows {budget.runs}."]
+
+
+def _repeats_one(tokens: Tokens) -> bool:
+    """Return whether the goal only repeats one configuration: `run train.py 10 times`, `reproduce lr=0.1`."""
+    words = {token.text for token in tokens.tokens}
+    before = {tokens.at(tokens.before(place, frozenset({"the"}))) for place in tokens.find(("seeds",))}
+    if before & _ONLY:
+        return True
+    repeats = "times" in words or "different" in before or any(word.startswith(_REPEATING) for word in words)
+    return repeats and not words & _SEARCHING
+
+
+def _held_value(entry: EntryPoint, found: Parameters, seeds: Seeds) -> Variation | None:
+    """Return one flag with one value, which makes the single configuration a grid of one."""
+    is_open = found.variations or found.open or found.unclear or found.missing or found.unsettable
+    if is_open or len(seeds.values) < 2 or not entry.flags_for(Role.SEED):
+        return None
+    own: dict[str, Any] = {flag.name: flag.default for flag in entry.flags if flag.is_settable and flag.role is None}
+    fixed = {name: value for name, value in found.fixed.items() if name in own}
+    values = {name: value for name, value in (fixed or own).items() if value is not None}
+    name = next(iter(values), None)
+    return None if name is None else Variation(flag=name, values=(values[name],), note="held: only the seeds vary")
+
+
+def _unread(tokens: Tokens) -> tuple[str, ...]:
+    return tuple(text[:60] for text in tokens.unread()[:_MOST_UNREAD])

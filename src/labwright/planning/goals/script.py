@@ -1,99 +1,100 @@
-"""Which script a goal means: named, or implied where there is but one."""
+"""The script that a goal is about: named, or the only one that fits."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 
-from labwright.planning.goals.mentions import read_mentions
-from labwright.planning.goals.words import Words
+from labwright.domain.errors import Invalid
+from labwright.planning.goals.names import find_mentions
+from labwright.planning.goals.tokens import Tokens, split
+from labwright.planning.record.input import check_request
 from labwright.planning.scan import EntryPoint, Kind, ProjectScan
 from labwright.planning.scan.entry_points import TRAINS
 
-_NAMED = re.compile(r"[\w./-]*\w\.py\b")
-_NOTEBOOK = re.compile(r"[\w./-]*\w\.ipynb\b")
-_CLEAR_LEAD = 15
+_FILE = re.compile(r"[\w./-]*\w\.(?:py|ipynb)\b")
+_CLEAR_LEAD = 15  # points of rank
+_MOST_CANDIDATES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ScriptReading:
     entry: EntryPoint | None = None
-    missing: str = ""  # named, and not there or a notebook
-    candidates: tuple[str, ...] = ()  # where none is clear
+    missing: str = ""  # a file that the goal names and that cannot be started
+    candidates: tuple[str, ...] = ()  # if it is not clear which script is meant
 
     @property
     def why_missing(self) -> str:
-        if _NOTEBOOK.fullmatch(self.missing):
-            return f"{self.missing} is a notebook: make a script with flags of it (jupyter nbconvert --to script)."
-        return f"There is no {self.missing} here that can be started."
+        if self.missing.endswith(".ipynb"):
+            return f"{self.missing} is a notebook: make a script with flags from it (jupyter nbconvert --to script)."
+        return f"There is no script {self.missing} in this project."
 
 
-def read_script(words: Words, scan: ProjectScan) -> Script:
-    script = _read_file(words, scan)
-    return _with_subcommand(words, script.entry) if script.entry and script.entry.commands else script
+def check_goal(goal: str, report: str, scan: ProjectScan) -> None:
+    """Refuse a goal that is empty, too long, or names a script that does not exist."""
+    check_request(goal, report, "")
+    script = read_script(split(goal), scan)
+    if not script.missing:
+        return
+    paths = [entry.path for entry in scan.entry_points]
+    names = {Path(path).name: path for path in paths}
+    close = get_close_matches(Path(script.missing).name, names, n=1, cutoff=0.5)
+    hint = "No script that can be started was found in this project."
+    if close:
+        hint = f"Did you mean {names[close[0]]}? Repeat the goal with that name."
+    elif paths:
+        hint = f"Scripts found: {', '.join(paths[:_MOST_CANDIDATES])}."
+    raise Invalid(script.why_missing, hint=hint, field=("goal",))
 
 
-def _with_subcommand(words: Words, entry: EntryPoint) -> Script:
-    """The one that the goal names, else the one whose flags it names, else the one that trains."""
-    named = _named_command(words, entry)
-    if named:
-        return Script(entry.under(named))
-    counts = {name: len(read_mentions(words, entry.under(name))[0]) for name in ("", *entry.commands)}
-    fitting = [name for name in entry.commands if counts[name] == max(counts.values())]
-    trains = [name for name in fitting if TRAINS.search(name)]
-    wanted = trains if len(trains) == 1 else fitting
-    if len(wanted) == 1:
-        return Script(entry.under(wanted[0]))
-    if max(counts.values()) == counts[""]:  # flags that stand before any subcommand, if any at all
-        return Script(entry)
-    return Script(candidates=tuple(entry.under(name).name for name in wanted))
+def read_script(tokens: Tokens, scan: ProjectScan) -> ScriptReading:
+    script = _read_file(tokens, scan)
+    return _with_subcommand(tokens, script.entry) if script.entry and script.entry.commands else script
 
 
-def _named_command(words: Words, entry: EntryPoint) -> str:
-    """`main.py finetune`, `the finetune command`: elsewhere it may be any word."""
-    for index, token in enumerate(words.tokens):
-        called = words.at(index + 1) in ("command", "subcommand")
-        behind_script = index > 0 and not words.is_free(index - 1)
-        if token.text in entry.commands and (called or behind_script):
-            words.take(index, index + 1 + called)
-            return token.text
-    return ""
-
-
-def _read_file(words: Words, scan: ProjectScan) -> Script:
-    trains = [entry for entry in scan.entry_points if entry.kind is not Kind.OTHER] or list(scan.entry_points)
-    paths = tuple(entry.path for entry in trains[:4])
-    for match in (*_NAMED.finditer(words.text), *_NOTEBOOK.finditer(words.text)):
-        _take_span(words, match.start(), match.end())
-        entry = _by_path(match.group(), scan)
-        return Script(entry) if entry else Script(missing=match.group(), candidates=paths)
-    entry = _by_name(words, scan)
-    if entry:
-        return Script(entry)
-    wanted = [entry for entry in trains if entry.kind is Kind.TRAIN] or trains
-    if len(wanted) == 1 or (wanted and wanted[0].score - wanted[1].score >= _CLEAR_LEAD):
-        return Script(wanted[0])
-    return Script(candidates=paths)
-
-
-def _by_path(name: str, scan: ProjectScan) -> EntryPoint | None:
-    plain = name.removeprefix("./")
-    return next((entry for entry in scan.entry_points if entry.path == plain or entry.path.endswith(f"/{plain}")), None)
-
-
-def _by_name(words: Words, scan: ProjectScan) -> EntryPoint | None:
-    """A module or a console script by its name: `pkg.train`, `my-train`."""
-    names = {
-        name.lower(): entry for entry in scan.entry_points for name in (entry.module, entry.console_script) if name
-    }
-    for index, token in enumerate(words.tokens):
+def _read_file(tokens: Tokens, scan: ProjectScan) -> ScriptReading:
+    known = [entry for entry in scan.entry_points if entry.kind is not Kind.OTHER] or list(scan.entry_points)
+    paths = tuple(entry.path for entry in known[:_MOST_CANDIDATES])
+    if match := _FILE.search(tokens.text):
+        for index, token in enumerate(tokens.tokens):
+            if token.start < match.end() and token.end > match.start():
+                _take(tokens, index)
+        name = match.group().removeprefix("./")
+        named = (entry for entry in scan.entry_points if entry.path == name or entry.path.endswith(f"/{name}"))
+        entry = next(named, None)
+        return ScriptReading(entry) if entry else ScriptReading(missing=match.group(), candidates=paths)
+    names = {name.lower(): entry for entry in scan.entry_points for name in (entry.module, entry.console_script)}
+    for index, token in enumerate(tokens.tokens):
         if token.text in names:
-            words.take(index, index + 1)
-            return names[token.text]
-    return None
+            _take(tokens, index)
+            return ScriptReading(names[token.text])
+    training = [entry for entry in known if entry.kind is Kind.TRAIN] or known
+    if len(training) == 1 or (training and training[0].score - training[1].score >= _CLEAR_LEAD):
+        return ScriptReading(training[0])
+    return ScriptReading(candidates=paths)
 
 
-def _take_span(words: Words, start: int, end: int) -> None:
-    for index, token in enumerate(words.tokens):
-        if token.start < end and token.end > start:
-            words.take(index, index + 1)
+def _with_subcommand(tokens: Tokens, entry: EntryPoint) -> ScriptReading:
+    """Choose the subcommand that the goal names, else the one whose flags it names, else the one that trains."""
+    for index, token in enumerate(tokens.tokens):
+        is_called = tokens.at(index + 1) in ("command", "subcommand")
+        if token.text in entry.commands and (is_called or index - 1 in tokens.script):  # else it may be any word
+            _take(tokens, index)
+            tokens.take(index, index + 1 + is_called)
+            return ScriptReading(entry.under(token.text))
+    counts = {name: len(find_mentions(tokens, entry.under(name))) for name in ("", *entry.commands)}
+    fitting = [name for name in entry.commands if counts[name] == max(counts.values())]
+    training = [name for name in fitting if TRAINS.search(name)]
+    candidates = training if len(training) == 1 else fitting
+    if len(candidates) == 1:
+        return ScriptReading(entry.under(candidates[0]))
+    if max(counts.values()) == counts[""]:  # the goal names only flags that all subcommands share
+        return ScriptReading(entry)
+    return ScriptReading(candidates=tuple(entry.under(name).name for name in candidates))
+
+
+def _take(tokens: Tokens, index: int) -> None:
+    tokens.take(index, index + 1)
+    tokens.script.add(index)

@@ -46,7 +46,7 @@ def create(
     if options is not None:
         options = _checked(options, actor)
         if not texts["raw_markdown"].strip():
-            from labwright.planning.goals.check import check_goal
+            from labwright.planning.goals.script import check_goal
             from labwright.planning.scan import scan_project
 
             check_goal(texts["goal"], options.report or "", scan_project(lab.paths.project))
@@ -64,7 +64,7 @@ def _was_started(lab: Lab, plan_id: str) -> bool:
 
 def compile_plan(lab: Lab, plan_id: str, options: CompileOptions, actor: Actor) -> View:
     """Compile the saved text, or the goal if there is no text. Finished nodes are not repeated."""
-    from labwright.planning.goals.check import check_goal
+    from labwright.planning.goals.script import check_goal
     from labwright.planning.nodes import pipeline
     from labwright.planning.scan import scan_project
 

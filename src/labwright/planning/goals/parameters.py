@@ -1,0 +1,359 @@
+"""What a goal varies and what it holds fixed, matched to the flags of the script.
+
+A flag is followed by its values. A line overrides the lines below it: answers and corrections come first. Where the
+text can mean several things, the flag is unclear and the user is asked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from labwright.planning.goals.facts import Variation
+from labwright.planning.goals.names import Mention, find_mentions, missing_parameters
+from labwright.planning.goals.tokens import Tokens
+from labwright.planning.goals.values import (
+    MOST_VALUES,
+    SEPARATORS,
+    ValueList,
+    count_before,
+    typed,
+    unfit,
+    values_after,
+    values_before,
+    words_after,
+)
+from labwright.planning.scan import EntryPoint, Flag, Role
+
+_ARTICLES = frozenset({"the", "a", "any", "our"})
+_BEFORE_NEGATED = _ARTICLES | {
+    "use", "using", "try", "trying", "run", "set", "include", "with", "want", "touch", "change", "vary", "varying",
+    "tune", "tuning", "sweep", "sweeping",
+}  # fmt: skip
+_NEGATIONS = frozenset({
+    "not", "never", "avoid", "avoiding", "exclude", "excluding", "except", "dont", "drop", "remove", "skip", "but",
+    "instead",
+})  # fmt: skip
+_VARYING = frozenset({
+    "vary", "varying", "sweep", "sweeping", "tune", "tuning", "tuned", "search", "explore", "find", "best", "optimal",
+    "optimize", "optimise", "compare", "comparing", "try", "trying", "test", "testing", "effect", "effects",
+    "influence", "impact", "ablate", "ablation", "which", "what", "how", "study", "different", "does",
+})  # fmt: skip
+_ADDING = frozenset({"add", "adding", "also", "plus", "include", "including"})
+_BESIDE_VALUES = SEPARATORS | {"at", "with", "try", "use", "using", "for", "(", "=", ":", "@", "-", ";"}
+_FAR = 7  # words between `find the best` and the flag
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Values of a flag at one place of the goal."""
+
+    place: int
+    flag: str
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unclear:
+    flag: Flag
+    text: str
+    suggestions: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class Parameters:
+    variations: list[Variation] = field(default_factory=list)
+    fixed: dict[str, Any] = field(default_factory=dict)
+    open: list[tuple[Flag, int | None]] = field(default_factory=list)  # to be varied, but without values
+    unclear: list[Unclear] = field(default_factory=list)
+    unsettable: list[Flag] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)  # well-known parameters that the script does not have
+    named_only: list[Flag] = field(default_factory=list)  # without values, and not to be varied
+    given: list[Given] = field(default_factory=list)
+    lines: dict[str, int] = field(default_factory=dict)  # the line that decides about a flag
+    added: list[tuple[Flag, tuple[Any, ...]]] = field(default_factory=list)  # values for a list elsewhere
+
+    @property
+    def settled(self) -> set[str]:
+        return {variation.flag for variation in self.variations} | set(self.fixed)
+
+
+def read_parameters(tokens: Tokens, entry: EntryPoint) -> Parameters:
+    found = Parameters()
+    mentions = find_mentions(tokens, entry)
+    for number, mention in enumerate(mentions):
+        until = mentions[number + 1].start if number + 1 < len(mentions) else len(tokens)
+        if tokens.is_free(mention.start):  # else it is the unit of the values before it
+            _read_mention(tokens, mention, min(until, tokens.clause_end(mention.end)), found)
+    _add_to_lists(found)
+    _read_choices(tokens, entry, found)
+    decided = found.settled | {one.flag.name for one in found.unclear}
+    found.open = [(flag, count) for flag, count in found.open if flag.name not in decided]
+    _check_pairs(found, entry)
+    _check_loose_numbers(tokens, found, entry)
+    found.missing = missing_parameters(tokens)
+    return found
+
+
+def _read_mention(tokens: Tokens, mention: Mention, stop: int, found: Parameters) -> None:
+    flag, line = mention.flag, tokens.line(mention.start)
+    is_older = found.lines.setdefault(flag.name, line) != line
+    adding = tokens.before(mention.start, _ARTICLES | {"try", "test", "run"})
+    adds = tokens.at(adding) in _ADDING
+    division, counted_from = count_before(tokens, mention.start)
+    before = values_before(tokens, mention.start, flag)
+    after = values_after(tokens, mention.end, stop, flag, division)
+    if after is None and flag.is_settable and flag.type == "str" and not flag.choices and flag.role is None:
+        after = words_after(tokens, mention.end, stop)
+    if is_older and flag.name in found.settled and not adds:
+        tokens.take(mention.start, after.end if after else mention.end)
+        return
+    if (negation := _negation(tokens, mention.start)) is not None:
+        end = after.end if after else mention.end
+        text = f"“{tokens.shown(negation, end)[:80]}” excludes something. Which values of {flag.name} should be tried?"
+        found.unclear.append(Unclear(flag, text, _default_value(flag)))
+        tokens.take(negation, end)
+    elif (switch := _switch(tokens, mention)) is not None:
+        start, end, values = switch
+        tokens.take(start, end)
+        _keep_switch(flag, values, tokens.shown(start, end), mention, found)
+    elif after is not None:
+        tokens.take(counted_from, mention.start)
+        _keep_after(tokens, mention, after, stop, adding if adds else None, found)
+    elif before is not None and _are_values(flag, before[0]):
+        values, start = before
+        tokens.take(start, mention.end)
+        _keep(flag, values, "listed", tokens.shown(start, mention.end), mention.start, found)
+    else:
+        tokens.take(counted_from, mention.end)
+        _keep_bare(tokens, mention, division.count, found)
+
+
+def _are_values(flag: Flag, values: tuple[Any, ...]) -> bool:
+    """Return whether numbers in front of a flag are its values: `5 epochs` is one value, `3 learning rates` a count."""
+    is_length = flag.role in (Role.EPOCHS, Role.STEPS)
+    return len(values) > 1 or is_length or (flag.type == "float" and isinstance(values[0], float))
+
+
+def _negation(tokens: Tokens, start: int) -> int | None:
+    """Return where `don't use`, `never`, `except` or the like starts in front of a place."""
+    place = tokens.before(start, _BEFORE_NEGATED)
+    if tokens.at(place) == "t" and tokens.at(place - 1) == "'":
+        return place - 2
+    if place < 0 or tokens.at(place) not in _NEGATIONS:
+        return None
+    return place - (tokens.at(place - 1) in ("do", "does", "should", "must", "or"))
+
+
+def _switch(tokens: Tokens, mention: Mention) -> tuple[int, int, tuple[bool, ...]] | None:
+    """Read `with and without X`, `X on and off`, `with X`, `without X`: start, end and the values of a switch."""
+    start = tokens.before(mention.start, _ARTICLES)
+    words = [tokens.at(place) for place in range(start - 2, start + 1)]
+    if {words[0], words[2]} == {"with", "without"} and words[1] in ("and", "or", "vs", "versus", "/"):
+        return start - 2, mention.end, (True, False)
+    behind = [tokens.at(place) for place in range(mention.end, mention.end + 3)]
+    if {behind[0], behind[2]} == {"on", "off"} and behind[1] in ("and", "or", "/", "vs"):
+        return mention.start, mention.end + 3, (True, False)
+    if words[2] in ("without", "no", "disable"):
+        return start, mention.end, (False,)
+    if words[2] in ("with", "using", "enable") and mention.flag.type == "bool":
+        return start, mention.end, (True,)
+    return None
+
+
+def _keep_switch(flag: Flag, values: tuple[bool, ...], text: str, mention: Mention, found: Parameters) -> None:
+    if flag.type == "bool":
+        turned = tuple(value is not mention.is_off for value in values)
+        _keep(flag, turned, "switch", text, mention.start, found)
+        return
+    zero = ("0",) if flag.type in ("int", "float") else ()
+    found.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{text}” mean?", zero))
+
+
+def _keep_after(
+    tokens: Tokens, mention: Mention, after: ValueList, stop: int, adding: int | None, found: Parameters
+) -> None:
+    flag, text = mention.flag, tokens.shown(mention.start, after.end)
+    left_over = [place for place in range(after.end, _own_end(tokens, stop)) if _is_loose(tokens, place)]
+    if left_over or not after.is_clear or _has_rows(tokens, mention.end, after.end, stop, flag):
+        whole = tokens.shown(mention.start, stop)[:80]
+        found.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{whole}” mean?"))
+        tokens.take(mention.start, max([after.end, *(place + 1 for place in left_over)]))
+        return
+    if [tokens.at(after.end), tokens.at(after.end + 1)] == ["as", "well"] or tokens.at(after.end) == "too":
+        tokens.take(after.end, after.end + 1 + (tokens.at(after.end) == "as"))
+        adding = mention.start if adding is None else adding
+    tokens.take(mention.start if adding is None else adding, after.end)
+    if after.too_many:
+        text = f"“{text[:80]}” requests {after.too_many:,} values of {flag.name}; a plan tries at most {MOST_VALUES}."
+        found.unclear.append(Unclear(flag, f"{text} Which values should be tried?"))
+    elif adding is not None and not unfit(flag, after.values):
+        found.added.append((flag, typed(flag, after.values)))
+    else:
+        _keep(flag, after.values, after.scale, text, mention.start, found, note=after.note)
+
+
+def _own_end(tokens: Tokens, stop: int) -> int:
+    """Return where the values in front of the next flag start: the 20 of `lr 0.1, with 20, 40 and 80 features`."""
+    if tokens.clause_end(stop - 1) != stop:  # it ends at a flag
+        while tokens.at(stop - 1) in SEPARATORS or tokens.number(stop - 1) is not None:
+            stop -= 1
+    return stop
+
+
+def _has_rows(tokens: Tokens, start: int, end: int, stop: int, flag: Flag) -> bool:
+    """Return whether a flag that takes a list gets several lists: `32 32 vs 64 64`, `[32, 64] vs [128, 128]`."""
+    if not flag.type.startswith("list"):
+        return False
+    texts = [tokens.at(place) for place in range(start, stop)]
+    beside = any(None not in (tokens.number(place), tokens.number(place + 1)) for place in range(start, end - 1))
+    return beside or bool(set(texts) & set("([{")) or len(set(texts[: end - start]) & SEPARATORS) > 1
+
+
+def _keep_bare(tokens: Tokens, mention: Mention, count: int | None, found: Parameters) -> None:
+    near = {tokens.at(index) for index in range(max(0, mention.start - _FAR), mention.start)}
+    if mention.flag.name in found.settled:
+        return
+    if count is None and not near & _VARYING:
+        found.named_only.append(mention.flag)
+    elif not mention.flag.is_settable:
+        found.unsettable.append(mention.flag)
+    elif mention.flag.name not in {flag.name for flag, _count in found.open}:
+        found.open.append((mention.flag, count))
+
+
+def _keep(
+    flag: Flag, values: tuple[Any, ...], scale: str, text: str, place: int, found: Parameters, *, note: str = ""
+) -> None:
+    """Record values of a flag. Further values in the same line join them: `lr 0.1 and lr 0.01`."""
+    if not flag.is_settable:
+        found.unsettable.append(flag)
+        return
+    if wrong := unfit(flag, values):
+        bad = ", ".join(map(str, wrong[:3]))
+        found.unclear.append(Unclear(flag, f"{flag.name} does not take {bad}. Which values should be tried?"))
+        return
+    before = next((variation for variation in found.variations if variation.flag == flag.name), None)
+    earlier = before.values if before else (found.fixed[flag.name],) if flag.name in found.fixed else ()
+    found.given.append(Given(place, flag.name, typed(flag, values)))
+    together = typed(flag, (*earlier, *values))
+    if len(together) == 1:
+        found.fixed[flag.name] = together[0]
+        return
+    found.fixed.pop(flag.name, None)
+    made = Variation(flag=flag.name, values=together, scale="listed" if earlier else scale, words=text, note=note)
+    if before:
+        found.variations[found.variations.index(before)] = made
+    else:
+        found.variations.append(made)
+
+
+def _add_to_lists(found: Parameters) -> None:
+    """Join the values of `add lr 0.5` to those that another line lists."""
+    for flag, values in found.added:
+        listed = next((variation for variation in found.variations if variation.flag == flag.name), None)
+        if listed is None:
+            _keep(flag, values, "listed", "", 0, found)
+            continue
+        joined = replace(listed, values=typed(flag, (*listed.values, *values)))
+        found.variations[found.variations.index(listed)] = joined
+
+
+def _read_choices(tokens: Tokens, entry: EntryPoint, found: Parameters) -> None:
+    """Read the names of choices anywhere: `constant vs linear schedule`, `with adam`."""
+    for flag in entry.flags:
+        if not flag.is_settable or not flag.choices or flag.name in found.settled:
+            continue
+        known = {str(choice).lower(): choice for choice in flag.choices}
+        named = [i for i, token in enumerate(tokens.tokens) if token.is_word and token.text in known]
+        named = [i for i in named if tokens.is_free(i) and tokens.line(i) == tokens.line(named[0])]
+        values = tuple(dict.fromkeys(known[tokens.at(i)] for i in named))
+        if not named or (len(values) == 1 and all(_may_be_any_word(tokens, i) for i in named)):
+            continue
+        negated = next((start for i in named if (start := _negation(tokens, i)) is not None), None)
+        for index in named:
+            tokens.take(index, index + 1)
+            found.given.append(Given(index, flag.name, (known[tokens.at(index)],)))
+        if negated is not None:
+            kept = ", ".join(str(choice) for choice in flag.choices if choice not in values)
+            text = f"“{tokens.shown(negated, named[-1] + 1)[:80]}” excludes something."
+            text = f"{text} Which values of {flag.name} should be tried?"
+            found.unclear.append(Unclear(flag, text, (kept,) if kept else ()))
+        elif len(values) > 1:
+            found.variations.append(
+                Variation(flag=flag.name, values=values, words=tokens.shown(named[0], named[-1] + 1))
+            )
+        else:
+            found.fixed[flag.name] = values[0]
+        found.lines.setdefault(flag.name, tokens.line(named[0]))
+
+
+def _may_be_any_word(tokens: Tokens, index: int) -> bool:
+    """Return whether a single choice such as `mean` or `test` may be an ordinary word of the goal."""
+    return tokens.tokens[index].is_filler and tokens.at(index - 1) not in ("with", "using", "use", "only")
+
+
+def _check_pairs(found: Parameters, entry: EntryPoint) -> None:
+    """Ask about values that belong to one value of another flag: `sgd lr 0.1 and adam lr 0.001`.
+
+    Plans try whole grids, which would add combinations that the goal does not name.
+    """
+    given = sorted(found.given, key=lambda one: one.place)
+    chosen = {flag.name for flag in entry.flags if flag.choices}
+    for name in sorted(dict.fromkeys(one.flag for one in given), key=lambda name: name in chosen):
+        places = [i for i, one in enumerate(given) if one.flag == name]
+        between = {one.flag for one in given[places[0] : places[-1] + 1]} - {name}
+        is_paired = len({given[i].values for i in places}) > 1 and name in {v.flag for v in found.variations}
+        others = [other for other in between if len({one.values for one in given if one.flag == other}) > 1]
+        flag = entry.flag(name)
+        if not is_paired or not others or flag is None:
+            continue
+        varied = {variation.flag: variation.values for variation in found.variations}
+        grid = "; ".join(f"{flag} {', '.join(map(str, varied[flag]))}" for flag in (*others, name) if flag in varied)
+        text = (
+            f"The goal names {name} separately for each {others[0]}. A plan tries every value with every other: "
+            "which grid should it be? The rest can be a second plan."
+        )
+        found.unclear.append(Unclear(replace(flag, name=""), text, (grid,)))
+        return
+
+
+def _check_loose_numbers(tokens: Tokens, found: Parameters, entry: EntryPoint) -> None:
+    """Ask about a number beside values that belongs to no flag: `adam at 1e-3`, `lr 0.1; 0.2`, `lr 0.1, patience 7`."""
+    known = {one.place for one in found.given}
+    clauses = {tokens.clause_end(place) for place in known}
+    newest = min(found.lines.values(), default=0)
+    for index in range(len(tokens)):
+        if not _is_loose(tokens, index) or tokens.line(index) > newest:
+            continue
+        owner = tokens.before(index, _BESIDE_VALUES)
+        is_beside = owner >= 0 and tokens.number(owner) is not None and not tokens.is_free(owner)
+        if owner in known or is_beside or tokens.clause_end(index) in clauses:
+            number, around = tokens.shown(index, index + 1), tokens.shown(max(0, owner), index + 1)[:80]
+            text = f"Which flag does {number} in “{around}” belong to? Name it with its values."
+            found.unclear.append(Unclear(replace(entry.flags[0], name=""), text))
+            return
+
+
+def _is_loose(tokens: Tokens, index: int) -> bool:
+    """Return whether a number is left over and does not count the word behind it."""
+    if tokens.number(index) is None or not tokens.is_free(index):
+        return False
+    following = tokens.tokens[index + 1] if index + 1 < len(tokens) else None
+    return following is None or not following.is_word or following.text in SEPARATORS | {"for", "with", "on", "at"}
+
+
+def compare_with_default(entry: EntryPoint, found: Parameters) -> None:
+    """If the goal names one value of one flag and nothing else to vary, compare it with the script's default."""
+    subjects = [flag for flag in entry.flags if flag.name in found.fixed and flag.role is None]
+    if found.variations or found.open or found.unclear or found.missing or len(subjects) != 1:
+        return
+    flag, value = subjects[0], found.fixed[subjects[0].name]
+    if flag.default is not None and flag.default != value:
+        del found.fixed[flag.name]
+        note = f"the goal names {value}; the default in {entry.path} is {flag.default}"
+        found.variations.append(Variation(flag=flag.name, values=(flag.default, value), note=note))
+
+
+def _default_value(flag: Flag) -> tuple[str, ...]:
+    return () if flag.default is None or isinstance(flag.default, list | tuple) else (str(flag.default),)
