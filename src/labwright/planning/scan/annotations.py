@@ -21,7 +21,7 @@ class Annotated:
     type: str = "str"
     choices: tuple[Any, ...] = ()
     optional: bool = False
-    extras: tuple[ast.expr, ...] = ()  # what stands beside the type in Annotated[...]
+    extras: tuple[ast.expr, ...] = ()  # the other arguments of Annotated[...]
 
 
 def read_annotation(node: ast.expr | None, module: SourceModule, modules: Modules, depth: int = 0) -> Annotated:
@@ -91,7 +91,7 @@ def enum_values(definition: ast.ClassDef) -> list[Any]:
 
 
 def type_of(value: Any) -> str:
-    """The type that a default suggests."""
+    """Return the type that a default suggests."""
     if isinstance(value, bool):
         return "bool"
     if isinstance(value, int):
@@ -148,7 +148,7 @@ def is_dataclass(definition: ast.ClassDef) -> bool:
 def fields_of(
     definition: ast.ClassDef, module: SourceModule, modules: Modules, *, dashes: bool = False, depth: int = 0
 ) -> Iterator[Flag]:
-    """One flag a field, those of base classes first."""
+    """Return one flag per field, those of base classes first."""
     for base in definition.bases:
         found = modules.find(module, dotted(base))
         if found and isinstance(found[1], ast.ClassDef) and depth < 5:
@@ -230,7 +230,7 @@ def _of_class(node: ast.expr, block: CodeBlock, reach: Reach) -> list[Flag]:
 
 
 def _hf_switch(flag: Flag) -> Flag:
-    """Its parser takes `--flag True`; a field that is True by default also gets `--no_flag`."""
+    """Return the flag as HfArgumentParser takes it: `--flag True`, and `--no_flag` for a default of True."""
     if flag.type == "bool" and flag.default is True:
         return replace(flag, negative=f"--no_{flag.name}")
     return flag

@@ -18,14 +18,14 @@ _GROUPS = {"add_argument_group", "add_mutually_exclusive_group"}
 
 
 class Subparsers:
-    """Commands of each parser's name, block by block; a helper that is given a subparser inherits its command."""
+    """The subcommand of each parser variable in each block. A helper function inherits it from its argument."""
 
     def __init__(self, reach: Reach) -> None:
         self._reach = reach
         self._bound: dict[int, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))  # block: name: commands
         self.commands: list[str] = []
         used = any("add_parser" in module.text for module in reach.files())
-        for block in [*reach.blocks, *reach.blocks] if used else ():  # twice: a helper may stand before its caller
+        for block in [*reach.blocks, *reach.blocks] if used else ():  # twice, since a helper may come before its caller
             self._read(block)
 
     def commands_of(self, call: ast.Call, block: CodeBlock) -> list[str]:
@@ -101,7 +101,7 @@ def read_argparse(reach: Reach) -> ArgparseFlags:
 
 
 def registered_blocks(reach: Reach) -> list[CodeBlock]:
-    """Bodies behind `REGISTRY[name].add_args(parser)`: which class it is shows only at run time, so all of them."""
+    """Return the bodies behind `REGISTRY[name].add_args(parser)` of every class, as only run time shows which."""
     seen = {id(block.body) for block in reach.blocks}
     called = {
         last_name(call.func) for _block, call in reach.calls() if isinstance(call.func, ast.Attribute)
@@ -139,7 +139,7 @@ def _flags_of(call: ast.Call, block: CodeBlock, names: Names, rounds: list[Names
 
 
 def _flags_of_fields(call: ast.Call, block: CodeBlock, reach: Reach) -> Iterator[Flag]:
-    """`for f in fields(Config): parser.add_argument(f"--{f.name}", ...)`, as everybody writes it."""
+    """`for f in fields(Config): parser.add_argument(f"--{f.name}", ...)`."""
     for loop in block.loops():
         over = loop.iter
         inside = any(node is call for statement in loop.body for node in ast.walk(statement))

@@ -20,11 +20,11 @@ from labwright.planning.scan.walk import ProjectTree
 
 
 class Placeholder(str):
-    """Stands in a command for the words of a switch, which are put there later."""
+    """A placeholder in a command for the words of a switch."""
 
 
 def run_command(entry: EntryPoint, environment: Environment, values: Mapping[str, Any]) -> str:
-    """What a run executes: activation, variables, the script, its subcommand and its flags."""
+    """Return the command of a run: activation, variables, script, subcommand and flags."""
     subcommand = entry.subcommand
     before: list[str] = []
     variables: list[str] = []
@@ -54,7 +54,7 @@ def _flag(entry: EntryPoint, name: str) -> Flag:
 
 
 def _python_there(command: str, environment: Environment) -> str:
-    """Inside an environment it is `python`; many systems have only `python3`."""
+    """Use `python` inside an environment, and `python3` outside, as many systems have only that."""
     chosen = environment.chosen
     if chosen and chosen.kind == "system":
         head, _, rest = command.partition("python ")
@@ -63,7 +63,7 @@ def _python_there(command: str, environment: Environment) -> str:
 
 
 def words_for(flag: Flag, value: Any) -> list[str]:
-    """The words that give the flag this value; none where leaving it out does."""
+    """Return the words that set the flag to a value; none if leaving it out does."""
     if not flag.is_settable:
         raise Invalid(f"{flag.name} cannot be set from outside", hint=f"It is fixed at {flag.where}: edit it there.")
     if not flag.takes_value and isinstance(value, Placeholder):
@@ -80,13 +80,13 @@ def words_for(flag: Flag, value: Any) -> list[str]:
 
 
 def words_for_shell(flag: Flag, value: Any) -> list[str]:
-    """`LR=0.1` in front of a command: only the value may be quoted, or the shell takes it for a program."""
+    """Return `LR=0.1` with only the value quoted; otherwise the shell takes it for a program."""
     return [f"{flag.option}{shlex.quote(word.removeprefix(flag.option))}" for word in words_for(flag, value)]
 
 
 def _switch(flag: Flag, *, on: bool) -> list[str]:
     if flag.default is True and not flag.negative:
-        return [] if on else [flag.option]  # store_false: the option itself switches off
+        return [] if on else [flag.option]  # store_false: the option switches off
     if on:
         return [flag.option]
     return [flag.negative] if flag.negative else []
@@ -129,7 +129,7 @@ def read_toml(tree: ProjectTree, path: str) -> dict[str, object]:
 
 
 def table(content: object, *keys: str) -> dict[str, object]:
-    """A table inside tables; empty where it is missing or something else."""
+    """Return a nested table, or an empty one if it is missing."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
     return content if isinstance(content, dict) else {}
@@ -224,7 +224,7 @@ def _of_readme(path: str, text: str) -> Iterator[LaunchCommand]:
 
 
 def _of_history(history: str | None) -> Iterator[LaunchCommand]:
-    """The last twenty lines of a shell's history that look like training."""
+    """Return the last twenty history lines that look like training."""
     if not history:
         return
     try:
@@ -244,7 +244,7 @@ def _is_launch(line: str) -> bool:
 
 
 def joined_lines(text: str, *, keep_indent: bool = False) -> Iterator[tuple[int, str]]:
-    """Logical lines with the number of their first: a backslash at the end joins the next."""
+    """Yield lines with their number; a backslash at the end joins the next line."""
     held, first = "", 0
     for number, line in enumerate(text.splitlines(), 1):
         first = first or number

@@ -24,7 +24,7 @@ _MOST = 10
 
 
 def read_cuda_evidence(reach: Reach, flags: list[Flag]) -> list[str]:
-    """Lines such as `train.py:12 .cuda()`; none where the code asks first or a flag chooses the device."""
+    """Return lines such as `train.py:12 .cuda()`, or none if the code checks first or a flag sets the device."""
     packages = [f"imports {name}" for name in sorted(_PACKAGES) if reach.imports(name)]
     chosen = any(flag.role is Role.DEVICE and flag.is_settable for flag in flags)
     asks = any(word in module.text for module in reach.files() for word in _ASKS)
@@ -77,7 +77,7 @@ def _stem(path: str) -> str:
 
 
 def first_look(path: str) -> int:
-    """What the name alone is worth."""
+    """Return a first score from the file name alone."""
     stem = _stem(path)
     points = 0
     if TRAINS.search(stem):
@@ -147,9 +147,9 @@ def _names_a_rate(node: ast.expr) -> bool:
     return bool(words & {"lr", "learning_rate", "alpha", "eta", "rate", "step_size", "grad", "gradient"})
 
 
-_STARTABLE = (  # looked for in every file, so plain words: an expression takes four times as long
+_STARTABLE = (  # plain strings, as every file is searched: a regular expression takes four times as long
     "__main__", "argparse", "import click", "typer", "tyro", "hydra", "HfArgumentParser", "LightningCLI", "fire.Fire",
-    "configurator.py", "absl", "\nfor ", "\nwhile ", "\nprint(",  # the last three: it works as it is read
+    "configurator.py", "absl", "\nfor ", "\nwhile ", "\nprint(",  # the last three: a script without functions
 )  # fmt: skip
 _NEVER = re.compile(r"(^|/)(setup|conftest|__init__|noxfile|fabfile|versioneer)\.py$|(^|/)test_[^/]*\.py$|_test\.py$")
 _MOST_READ = 40
@@ -197,7 +197,7 @@ def _read_module(
 
 
 def _is_started(module: SourceModule, line: CommandLine) -> bool:
-    """A main guard, a command line, or a script that does its work as it is read."""
+    """Return whether a module can be started: a main guard, a command line, or top-level work."""
     if module.guarded:
         return True
     works = any(type(node).__name__ in ("For", "While", "Expr") and not _is_text(node) for node in module.statements)
@@ -237,7 +237,7 @@ def _notes(flags: list[Flag], kind: Kind) -> list[str]:
 
 
 def importable_name(path: str, modules: Modules) -> str:
-    """`pkg.train` if every folder above it is a package."""
+    """Return `pkg.train` if every folder above the file is a package, else ""."""
     parts = path.removesuffix(".py").split("/")
     if parts[0] in ("src", "lib", "python") and len(parts) > 2:
         parts = parts[1:]
@@ -249,7 +249,7 @@ def importable_name(path: str, modules: Modules) -> str:
 
 
 def _command(module: SourceModule, name: str) -> str:
-    """`python -m` where the file cannot be started by its path, since it imports from its own package."""
+    """Return the start command: `python -m` if the file imports from its own package, else its path."""
     if not name:
         return f"python {shlex.quote(module.path)}"
     own = name.split(".")[0]
@@ -263,7 +263,7 @@ def _command(module: SourceModule, name: str) -> str:
 
 
 def foreign_imports(reached: Reach) -> list[str]:
-    """Top-level packages that come from neither the standard library nor the project."""
+    """Return imported packages outside the standard library and the project."""
     names = set()
     for module in reached.files():
         for source, _name in module.imports.values():

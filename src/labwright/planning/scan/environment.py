@@ -28,7 +28,7 @@ _LOCKS = {
 
 
 def read_environment_files(tree: ProjectTree, modules: Modules) -> list[EnvironmentFile]:
-    """Those at the root, and requirements one folder down."""
+    """Read environment files at the root, and requirements files one folder down."""
     names = [path for path in tree.files if path.count("/") == 0]
     found = [*_pyproject(tree), *_requirements(tree)]
     for path in names:
@@ -101,7 +101,7 @@ def _setup(modules: Modules, path: str) -> Iterator[EnvironmentFile]:
     yield EnvironmentFile(path=path, kind="setup", packages=packages, installable=path == "setup.py")
 
 
-# Where the import has another name than the package.
+# Packages whose import has another name.
 _PACKAGES = {
     "sklearn": "scikit-learn", "cv2": "opencv-python", "PIL": "pillow", "yaml": "pyyaml", "skimage": "scikit-image",
     "bs4": "beautifulsoup4", "dateutil": "python-dateutil", "hydra": "hydra-core", "absl": "absl-py",
@@ -115,7 +115,7 @@ def read_environment(
     tree: ProjectTree, modules: Modules, entries: list[EntryPoint], environ: Mapping[str, str]
 ) -> Environment:
     files = read_environment_files(tree, modules)
-    known = [entry for entry in entries if entry.kind is not Kind.OTHER]  # where there is none, any may be meant
+    known = [entry for entry in entries if entry.kind is not Kind.OTHER]  # if there is none, use all
     imports = sorted({name for entry in known or entries for name in entry.imports} - {"labwright"})
     found = [replace(one, missing=tuple(_missing(one, imports))) for one in find_interpreters(tree, files, environ)]
     chosen = _choose(found, files, imports)
@@ -141,7 +141,7 @@ def _missing(interpreter: Interpreter, imports: list[str]) -> list[str]:
 
 
 def _choose(found: list[Interpreter], files: list[EnvironmentFile], imports: list[str]) -> Interpreter | None:
-    """The project's own counts even when a package is missing: whoever made it meant it."""
+    """Choose the interpreter. The project's own environment wins even if a package is missing."""
     for one in found:
         own = "in the project" in one.reason or "names" in one.reason
         if own or (not one.missing and (one.kind != "system" or not _asks_for_more(files, imports))):
@@ -150,7 +150,7 @@ def _choose(found: list[Interpreter], files: list[EnvironmentFile], imports: lis
 
 
 def _asks_for_more(files: list[EnvironmentFile], imports: list[str]) -> bool:
-    """Whether the project's files ask for an environment of its own; the system's will do for bare scripts."""
+    """Return whether the project needs its own environment. The system's Python is enough for bare scripts."""
     return bool(imports) and any(file.packages or file.installable for file in files)
 
 
@@ -159,7 +159,7 @@ def _notes(chosen: Interpreter) -> list[str]:
 
 
 def _whole_or_anew(commands: list[str]) -> str:
-    """One line for a shell. Only what an earlier attempt left unfinished is removed, never somebody's folder.
+    """Return one shell line. It removes only what an earlier attempt left unfinished, never a user's folder.
 
     Runs write for their user alone; an environment is also read by the user without rights that checks run as.
     """
@@ -168,7 +168,7 @@ def _whole_or_anew(commands: list[str]) -> str:
 
 
 def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[str, str]) -> tuple[list[str], str]:
-    """Commands to make an environment, and the activation that a run then needs."""
+    """Return commands to make an environment, and the activation for its runs."""
     path = environ.get("PATH")
     conda = next((file for file in files if file.kind == "conda"), None)
     others = [
@@ -206,7 +206,7 @@ def _create_conda(file: EnvironmentFile, path: str | None) -> tuple[list[str], s
 
 
 def _to_install(files: list[EnvironmentFile], imports: list[str]) -> str:
-    """What pip is given: the plain requirements file, the project itself, else the packages that are imported."""
+    """Return the arguments for pip: a requirements file, the project itself, or the imported packages."""
     requirements = sorted(
         (file.path for file in files if file.kind == "requirements"), key=lambda path: (path.count("/"), len(path))
     )

@@ -9,18 +9,18 @@ from typing import Any
 
 
 class SetBy(StrEnum):
-    """How a value reaches the script."""
+    """How the script receives a value."""
 
     OPTION = "option"  # --lr 0.1
-    JOINED = "joined"  # --lr=0.1, and only with the equals sign
+    JOINED = "joined"  # --lr=0.1, only with the equals sign
     OVERRIDE = "override"  # lr=0.1
     POSITIONAL = "positional"  # 0.1
     ENVIRONMENT = "environment"  # LR=0.1 python train.py
-    EDIT = "edit"  # only by editing the file: not settable from outside
+    EDIT = "edit"  # only by editing the file
 
 
 class Role(StrEnum):
-    """What a planner needs a flag for, whatever it is called."""
+    """The purpose of a flag, independent of its name."""
 
     STEPS = "steps"
     EPOCHS = "epochs"
@@ -47,7 +47,7 @@ class Flag:
     choices: tuple[Any, ...] = ()
     help: str = ""
     aliases: tuple[str, ...] = ()
-    negative: str = ""  # what switches it off: --no-amp
+    negative: str = ""  # the option that switches it off: --no-amp
     takes_value: bool = True
     command: str = ""  # the subcommand it belongs to
     where: str = ""  # train.py:12
@@ -61,7 +61,7 @@ class Flag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoggedMetric:
-    name: str  # a `*` stands for a part that is known only when it runs
+    name: str  # `*` is a part that is known only at run time
     direction: str | None = None  # maximize, minimize
     how: str = ""  # print, json, wandb.log
     where: str = ""
@@ -73,25 +73,25 @@ class EntryPoint:
     kind: Kind = Kind.OTHER
     style: str = "plain"  # argparse, click, typer, tyro, fire, hydra, yaml, hf, dataclass, lightning, globals
     command: str = ""  # how it is started: python train.py, python -m pkg.train, the name of a console script
-    module: str = ""  # pkg.train, where it can be imported as one
+    module: str = ""  # pkg.train, if it can be imported
     console_script: str = ""
     commands: tuple[str, ...] = ()  # subcommands
-    subcommand: str = ""  # the one of them that is meant, where one is
+    subcommand: str = ""  # the selected one
     flags: tuple[Flag, ...] = ()
     metrics: tuple[LoggedMetric, ...] = ()
     imports: tuple[str, ...] = ()  # packages from outside the project and the standard library
-    cuda_only: tuple[str, ...] = ()  # where it takes a GPU for granted
+    cuda_only: tuple[str, ...] = ()  # lines that need a GPU
     score: int = 0
     reasons: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()  # what could not be read
 
     @property
     def name(self) -> str:
-        """How plans call it: `train.py`, `main.py train`."""
+        """The name in plans: `train.py`, `main.py train`."""
         return f"{self.path} {self.subcommand}".rstrip()
 
     def under(self, subcommand: str) -> EntryPoint:
-        """With one of its subcommands: the flags of that one, and those that stand before any."""
+        """Return a copy for one subcommand, with its flags and the common ones."""
         flags = tuple(flag for flag in self.flags if flag.command in ("", subcommand))
         return replace(self, subcommand=subcommand, flags=flags)
 
@@ -106,7 +106,7 @@ class EntryPoint:
 class EnvironmentFile:
     path: str
     kind: str  # pyproject, requirements, conda, setup, lock, pipfile
-    name: str = ""  # the environment that it names
+    name: str = ""  # the name of the environment
     requires_python: str = ""
     packages: tuple[str, ...] = ()
     installable: bool = False  # `pip install -e .` has something to install
@@ -115,7 +115,7 @@ class EnvironmentFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpreter:
-    """An environment that is there already."""
+    """An existing environment."""
 
     kind: str  # venv, conda, micromamba, system
     path: str  # its prefix
@@ -123,7 +123,7 @@ class Interpreter:
     version: str = ""
     name: str = ""
     activation: str = ""  # goes in front of a command
-    missing: tuple[str, ...] = ()  # packages that the entry points import and that are not in it
+    missing: tuple[str, ...] = ()  # imported packages that are not installed
     reason: str = ""
 
 
@@ -132,14 +132,14 @@ class Environment:
     files: tuple[EnvironmentFile, ...] = ()
     interpreters: tuple[Interpreter, ...] = ()  # best first
     chosen: Interpreter | None = None
-    create: str = ""  # the command that makes one, where none will do
-    recipe: str = ""  # the command that its files ask for, also where there is one already
-    activation: str = ""  # what a run's command begins with, once it is there
+    create: str = ""  # the command that makes one, if no existing one fits
+    recipe: str = ""  # the command that its files describe
+    activation: str = ""  # goes in front of a run's command
     notes: tuple[str, ...] = ()
 
     @property
     def word(self) -> str:
-        """For the plan's "Environment" line: venv, conda or system."""
+        """The kind for the plan's "Environment" line: venv, conda or system."""
         if self.chosen:
             return "conda" if self.chosen.kind == "micromamba" else self.chosen.kind
         return "conda" if self.activation.startswith(("conda", "mamba", "micromamba")) else "venv"
@@ -147,7 +147,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaunchCommand:
-    """A command that somebody used before."""
+    """A command that was used before."""
 
     command: str
     where: str
@@ -163,7 +163,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProtectedFile:
-    """Decides what a result means, so a plan must not change it."""
+    """A file that defines the result, such as evaluation code. A plan must not change it."""
 
     path: str
     reason: str
@@ -179,10 +179,10 @@ class ProjectScan:
     skipped: tuple[Skipped, ...] = ()
     files_seen: int = 0
     seconds: float = 0.0
-    complete: bool = True  # False: a limit was reached, and `skipped` says which
+    complete: bool = True  # False if a limit was reached; `skipped` has the reason
 
     def entry_point(self, name: str) -> EntryPoint | None:
-        """By its path, module or console script; with a subcommand behind that, as that one."""
+        """Find an entry point by path, module or console script, optionally followed by a subcommand."""
         script, _, subcommand = name.rpartition(" ")
         for entry in self.entry_points:
             names = (entry.path, entry.module, entry.console_script)
@@ -196,7 +196,7 @@ class ProjectScan:
         return asdict(self)
 
 
-# In the order of preference: a rehearsal takes the first that is there.
+# In order of preference: a rehearsal uses the first that exists.
 _NAMES: dict[Role, tuple[str, ...]] = {
     Role.STEPS: (
         "max_steps", "steps", "num_steps", "n_steps", "train_steps", "num_train_steps", "max_train_steps",
@@ -221,7 +221,7 @@ _ORDER = {name: (role, place) for role, names in _NAMES.items() for place, name 
 
 
 def plain_name(name: str) -> str:
-    """`trainer.max-Steps` as `max_steps`: the last part, in one spelling."""
+    """Return the last part of a name in snake case: `trainer.max-Steps` becomes `max_steps`."""
     last = name.lstrip("-").rstrip("=").split(".")[-1].split("/")[-1]
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", last).replace("-", "_").lower()
 
@@ -235,7 +235,7 @@ def with_roles(flags: list[Flag]) -> list[Flag]:
 
 
 def rehearsal_flags(flags: tuple[Flag, ...]) -> list[tuple[Flag, object]]:
-    """Flags that make a try short, best first, each with the value to give it."""
+    """Return flags that shorten a run, best first, each with its value."""
     values: dict[Role, object] = {Role.STEPS: 2, Role.EPOCHS: 1, Role.QUICK: True}
     settable = [flag for flag in flags if flag.is_settable and flag.role in values]
     ranks = list(values)

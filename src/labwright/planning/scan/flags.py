@@ -58,7 +58,7 @@ _READS_ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 
 
 def read_environment(module: SourceModule) -> list[Flag]:
-    """`LR = float(os.environ.get("LR", "0.1"))`, wherever it stands."""
+    """Find `LR = float(os.environ.get("LR", "0.1"))` anywhere in a module."""
     found: dict[str, Flag] = {}
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
@@ -85,7 +85,7 @@ def _from_environment(node: ast.stmt, value: ast.expr, module: SourceModule) -> 
 
 
 def _variable(node: ast.AST) -> str:
-    """The name of the variable that an expression reads."""
+    """Return the name of the environment variable that an expression reads."""
     if isinstance(node, ast.Call) and dotted(node.func) in _READS_ENVIRONMENT and node.args:
         name = value_of(node.args[0])
     elif isinstance(node, ast.Subscript) and dotted(node.value) in ("os.environ", "environ"):
@@ -96,7 +96,7 @@ def _variable(node: ast.AST) -> str:
 
 
 def read_globals(module: SourceModule, *, every_case: bool = False) -> list[Flag]:
-    """Plain values at the top level; by convention those in capitals, for nanoGPT's way all of them."""
+    """Return plain top-level values: those in capitals, or all of them for a nanoGPT configurator."""
     found = []
     for name, node in module.constants.items():
         value = value_of(node, module.constants)
@@ -126,7 +126,7 @@ def _names_a_configurator(call: ast.Call) -> bool:
 
 
 def read_configurator(reach: Reach) -> list[Flag]:
-    """nanoGPT: `exec(open("configurator.py").read())` lets `--name=value` overwrite every global above it."""
+    """Read nanoGPT's style: `exec(open("configurator.py").read())` lets `--name=value` overwrite every global above it."""
     if not any(dotted(call.func) == "exec" and _names_a_configurator(call) for _block, call in reach.calls()):
         return []
     plain = read_globals(reach.entry, every_case=True)
@@ -160,7 +160,7 @@ class CommandLine:
 
 
 def read_flags(reach: Reach, tree: ProjectTree) -> CommandLine:
-    """By the first reader that finds a command line; then what the environment and the globals add."""
+    """Use the first reader that finds a command line, then add environment variables and globals."""
     found = next((line for read in _READERS if (line := read(reach, tree)).style != "plain"), CommandLine())
     entry = reach.entry
     named = {flag.name.lower() for flag in found.flags}

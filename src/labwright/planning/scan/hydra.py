@@ -18,7 +18,7 @@ _OWN = {"defaults", "hydra"}
 
 
 def read_hydra(reach: Reach, tree: ProjectTree) -> tuple[list[Flag], list[str]]:
-    """The flags, and notes on what was not found."""
+    """Return the flags, and notes about missing parts."""
     for block in reach.blocks:
         for call in (item for item in block.decorators() if isinstance(item, ast.Call)):
             if dotted(call.func) in ("hydra.main", "main") and (
@@ -44,7 +44,7 @@ def _flags_of(call: ast.Call, block: CodeBlock, reach: Reach, tree: ProjectTree)
 
 
 class HydraConfig:
-    """A folder of configurations: files and, one level down, groups of alternatives."""
+    """A folder of configurations: files, and one level down groups of alternatives."""
 
     def __init__(self, tree: ProjectTree, root: str) -> None:
         self._tree = tree
@@ -121,7 +121,7 @@ def _flag(name: str, value: Any, path: str) -> Flag:
 
 
 def _as_number(value: Any) -> Any:
-    """YAML 1.1 takes `1e-3` for text; OmegaConf takes it for a number."""
+    """Convert `1e-3`, which YAML 1.1 reads as text and OmegaConf as a number."""
     if not isinstance(value, str) or "e" not in value.lower() or not value[:1].strip("+-.").isdigit():
         return value
     try:
@@ -131,7 +131,7 @@ def _as_number(value: Any) -> Any:
 
 
 def _stored(name: str, reach: Reach) -> list[Flag]:
-    """A dataclass that ConfigStore keeps under the configuration's name."""
+    """Find the dataclass that ConfigStore registers under the configuration's name."""
     for block, call in reach.calls():
         if last_name(call.func) == "store" and value_of(keyword(call, "name")) == name:
             found = reach.modules.find(block.module, dotted(keyword(call, "node")))
@@ -142,7 +142,7 @@ def _stored(name: str, reach: Reach) -> list[Flag]:
 
 
 def read_overridden_yaml(reach: Reach, tree: ProjectTree) -> list[Flag]:
-    """A YAML file that the script loads itself; its keys are overrides if the script splits its arguments at `=`."""
+    """Read a YAML file that the script loads. Its keys are overrides if the script splits its arguments at `=`."""
     found: list[Flag] = []
     for path in _loaded_files(reach, tree):
         content = read_yaml(tree, path)
@@ -168,7 +168,7 @@ def _loaded_files(reach: Reach, tree: ProjectTree) -> list[str]:
 
 
 def takes_overrides(reach: Reach) -> bool:
-    """Whether it reads `key=value` from its arguments."""
+    """Return whether the script reads `key=value` from its arguments."""
     calls = [call for _block, call in reach.calls()]
     if any(dotted(call.func).endswith("OmegaConf.from_cli") for call in calls):
         return True

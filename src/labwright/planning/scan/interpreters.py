@@ -1,4 +1,4 @@
-"""Environments that are there already: venvs in the project, conda and micromamba by name, active ones, the system's.
+"""Existing environments: venvs in the project, conda and micromamba by name, active ones, the system's.
 
 Nothing is executed, not even `python -V`: an interpreter inside a project is the project's code. Versions come from
 pyvenv.cfg, from conda's records and from the names of folders.
@@ -38,7 +38,7 @@ _PACKAGES = (
 
 
 def find_interpreters(tree: ProjectTree, files: list[EnvironmentFile], environ: Mapping[str, str]) -> list[Interpreter]:
-    """Best first: the project's own, then the one it names, then the active one, then the system's."""
+    """Return interpreters, best first: the project's own, the one it names, the active one, the system's."""
     found = [*_in_project(tree, environ), *_named(files, environ), *_active(environ), *_system(environ)]
     return list({interpreter.path: interpreter for interpreter in reversed(found)}.values())[::-1]
 
@@ -67,7 +67,7 @@ def _venv(prefix: Path, activation: str, reason: str) -> Interpreter:
 
 
 def version_of_venv(prefix: Path) -> str:
-    """As pyvenv.cfg has it: `version` by venv, `version_info` by virtualenv and uv."""
+    """Return the version in pyvenv.cfg: `version` by venv, `version_info` by virtualenv and uv."""
     try:
         text = (prefix / "pyvenv.cfg").read_text(errors="replace")[:10_000]
     except OSError:
@@ -103,12 +103,12 @@ def _named(files: list[EnvironmentFile], environ: Mapping[str, str]) -> Iterator
 
 
 def conda_tool(path: str | None) -> str:
-    """The first that is there; the same one makes an environment and runs in it."""
+    """Return the first installed tool. The same tool makes an environment and runs in it."""
     return next((tool for tool in ("micromamba", "mamba", "conda") if shutil.which(tool, path=path)), "")
 
 
 def run_in(tool: str, name: str, by: str = "-n") -> str:
-    """conda holds output back unless told not to, and then nobody sees the metrics until the end."""
+    """Return the command to run in an environment, without conda's output buffering, which would delay metrics."""
     return f"{tool} run{' --no-capture-output' if tool == 'conda' else ''} {by} {shlex.quote(name)} "
 
 
@@ -133,7 +133,7 @@ def _active(environ: Mapping[str, str]) -> Iterator[Interpreter]:
 
 
 def _system(environ: Mapping[str, str]) -> Iterator[Interpreter]:
-    """The first python3 on the path that is in no environment."""
+    """Return the first python3 on the path that is not in an environment."""
     places = [place for place in (environ.get("PATH") or os.defpath).split(":") if place]
     candidates = (Path(place, name) for name in ("python3", "python") for place in places)
     python = next((path for path in candidates if os.access(path, os.X_OK) and not _is_inside_one(path)), None)
@@ -150,7 +150,7 @@ def _is_inside_one(python: Path) -> bool:
 
 
 def _behind_shim(python: Path) -> Path:
-    """pyenv puts a script in front; a file names the interpreter itself."""
+    """Return the real interpreter behind a pyenv shim."""
     root = python.parent.parent
     if python.parent.name != "shims" or not (root / "version").is_file():
         return python
@@ -169,7 +169,7 @@ def package_folders(interpreter: Interpreter) -> list[Path]:
 
 
 def installed(interpreter: Interpreter) -> set[str]:
-    """Names that can be imported there, from the folders themselves."""
+    """Return the names that can be imported, read from the package folders."""
     names: set[str] = set()
     for folder in package_folders(interpreter):
         names.update(_importable(name) for name in os.listdir(folder) if "-info" not in name)

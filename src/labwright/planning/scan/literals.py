@@ -1,4 +1,4 @@
-"""Values that can be told from the source alone. Nothing is executed; what is not plain is UNKNOWN."""
+"""Values that the source alone determines. Nothing is executed; everything else is UNKNOWN."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 _DEEPEST = 40
-_MOST_STEPS = 2_000  # names that double at each step would take for ever
+_MOST_STEPS = 2_000  # names that double at each step would take forever
 _LONGEST = 10_000
 _ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Add: operator.add,
@@ -23,7 +23,7 @@ _WRAPPERS = {"int", "float", "str", "bool", "Path", "PurePath", "list", "tuple",
 
 
 class Unknown:
-    """Not to be told without running the code."""
+    """A value that only running the code would show."""
 
     def __repr__(self) -> str:
         return "UNKNOWN"
@@ -36,7 +36,7 @@ UNKNOWN: Final = Unknown()
 
 
 class _Reading:
-    """One expression under way: what names stand for, and how much effort is left."""
+    """The evaluation of one expression: the values of names, and the steps that are left."""
 
     def __init__(self, names: Mapping[str, ast.expr]) -> None:
         self.names = names
@@ -56,7 +56,7 @@ class _Reading:
 
 
 def value_of(node: ast.expr | None, names: Mapping[str, ast.expr] | None = None) -> Any:
-    """The value of an expression made of constants and of `names`, or UNKNOWN."""
+    """Return the value of an expression made of constants and `names`, or UNKNOWN."""
     if isinstance(node, ast.Constant):
         return _constant(node)
     return _Reading(names or {}).value(node)
@@ -78,7 +78,7 @@ def _sequence(node: ast.List | ast.Tuple | ast.Set, reading: _Reading) -> Any:
 
 
 def _mapping(node: ast.Dict, reading: _Reading) -> Any:
-    """A dictionary whose values need not be known: its keys are often the choices of a flag."""
+    """Return a dictionary even if some values are unknown: its keys are often the choices of a flag."""
     keys = [reading.value(key) for key in node.keys]
     if any(not isinstance(key, str | int | float) for key in keys) or len(keys) > _LONGEST:
         return UNKNOWN
@@ -114,7 +114,7 @@ def _binary(node: ast.BinOp, reading: _Reading) -> Any:
 
 
 def _is_small(value: Any) -> bool:
-    """Arithmetic on huge numbers is a way to stall whoever reads the file."""
+    """Return whether the numbers are small enough; arithmetic on huge ones could stall the scan."""
     return isinstance(value, int | float) and abs(value) < 1e18
 
 
@@ -180,7 +180,7 @@ _READERS: dict[type[ast.expr], Callable[[Any, _Reading], Any]] = {
 
 
 def dotted(node: ast.AST | None) -> str:
-    """`a.b.c` of a chain of names; "" for anything else."""
+    """Return `a.b.c` for a chain of names, or ""."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -191,7 +191,7 @@ def dotted(node: ast.AST | None) -> str:
 
 
 def last_name(node: ast.AST | None) -> str:
-    """`c` of `a().b.c`."""
+    """Return `c` for `a().b.c`."""
     if isinstance(node, ast.Attribute):
         return node.attr
     return node.id if isinstance(node, ast.Name) else ""
@@ -202,7 +202,7 @@ def keyword(call: ast.Call, name: str) -> ast.expr | None:
 
 
 def known(value: Any, otherwise: Any = None) -> Any:
-    """A value that JSON has, or `otherwise`."""
+    """Return the value if JSON can hold it, else `otherwise`."""
     if isinstance(value, dict):
         return {str(key): known(item) for key, item in value.items()}
     if isinstance(value, list):

@@ -66,7 +66,7 @@ def returned_keys(function: CodeBlock, modules: Modules, depth: int = 0) -> list
 
 
 def text_of(node: ast.expr, names: Names, depth: int = 0) -> str:
-    """A text with `*` for each part that only a run knows."""
+    """Return a text with `*` for each part that is known only at run time."""
     if depth > _LONGEST_SUM:
         return "*"
     if isinstance(node, ast.JoinedStr):
@@ -100,18 +100,18 @@ _FLOAT = re.compile(r"(?:\.\d+)?[fgeGE%]$|\.\d+$")
 
 
 def printed_names(call: ast.Call, names: Names) -> Iterator[str]:
-    """Words that stand before a number. A known kind of metric, or a number with decimals: else it is any text."""
+    """Yield names in front of printed numbers: known kinds of metrics, or numbers with decimals."""
     parts = [_template(item, names) for item in call.args]
     if last_name(call.func) in ("info", "debug", "warning") and len(parts) > 1:
         parts = [_holes_of_percent(parts[0])]
     for begun, name, mark, spec in _SEEN.findall(" ".join(parts)):
-        is_cut = name.endswith("_")  # what follows is no value but the rest of the name: loss_{split}
+        is_cut = name.endswith("_")  # the rest of the name follows, not a value: loss_{split}
         if not is_cut and (direction_of(name) or (mark in ("=", ":") and _FLOAT.search(spec))):
             yield f"*{as_printed(name)}" if begun else as_printed(name)
 
 
 def _template(node: ast.expr, names: Names, depth: int = 0) -> str:
-    """The text with a mark for each value that is put in."""
+    """Return the text with a mark for each inserted value."""
     if depth > _LONGEST_SUM:
         return ""
     if isinstance(node, ast.Constant):
@@ -158,7 +158,7 @@ _OF_A_DICT = {"log", "log_metrics", "log_dict", "add_scalars", "log_history", "s
 
 
 def read_metrics(reach: Reach, flags: set[str]) -> list[LoggedMetric]:
-    """In the order in which they are seen. A name that is also a flag is a setting that is printed."""
+    """Return the metrics in source order. A name that is also a flag is a printed setting, not a metric."""
     found: dict[str, LoggedMetric] = {}
     for block, call, names in _with_names(reach):
         for how, name in _logged_by(call, block, names, reach):
@@ -174,7 +174,7 @@ def _is_metric(name: str) -> bool:
 
 
 def _with_names(reach: Reach) -> Iterator[tuple[CodeBlock, ast.Call, Names]]:
-    """Every call with what its names stand for; inside a loop over literals, once a round."""
+    """Yield every call with the values of its names; inside a loop over literals, once per round."""
     for block in reach.blocks:
         names = names_in(block, reach.modules)
         rounds = rounds_of_loops(block, names)
@@ -229,7 +229,7 @@ def _keras(call: ast.Call) -> Iterator[str]:
 
 
 def _trainer(call: ast.Call, block: CodeBlock, reach: Reach) -> Iterator[str]:
-    """Hugging Face puts `eval_` in front of what compute_metrics returns."""
+    """Yield the keys of compute_metrics with the prefix `eval_` that Hugging Face adds."""
     yield "eval_loss"
     node = keyword(call, "compute_metrics")
     choices = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
@@ -250,7 +250,7 @@ def _trainer(call: ast.Call, block: CodeBlock, reach: Reach) -> Iterator[str]:
 
 
 def _local_function(name: str, block: CodeBlock) -> CodeBlock | None:
-    """run_glue.py and its like define compute_metrics inside main."""
+    """Find compute_metrics inside main, as in run_glue.py."""
     for node in block.walk():
         if isinstance(node, ast.FunctionDef) and node.name == name:
             return CodeBlock(block.module, node.body, node)

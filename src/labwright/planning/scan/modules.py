@@ -29,7 +29,7 @@ class CodeBlock:
 
     @cached_property
     def assigned(self) -> dict[str, ast.expr]:
-        """Names that it gives a value, each with the last one."""
+        """Return the assigned names, each with its last value."""
         found: dict[str, ast.expr] = {}
         for node in self._nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -40,11 +40,11 @@ class CodeBlock:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Everything that it names, with its dots."""
+        """Return every dotted name in the block."""
         return frozenset(dotted(node) for node in self._nodes if isinstance(node, ast.Name | ast.Attribute)) - {""}
 
     def walk(self) -> list[ast.AST]:
-        """Every node; unlike with ast.walk the first flag of the source stays the first."""
+        """Return every node in source order, which `ast.walk` does not keep."""
         return self._nodes
 
     def calls(self) -> list[ast.Call]:
@@ -78,12 +78,12 @@ class SourceModule:
 
     @cached_property
     def definitions(self) -> dict[str, Definition]:
-        """Functions and classes at the top level, also those inside `if` and `try`."""
+        """Return top-level functions and classes, also inside `if` and `try`."""
         return {node.name: node for node in _top_level(self.tree.body) if isinstance(node, Definition)}
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Names at the top level that are assigned once as a whole."""
+        """Return top-level names that are assigned once."""
         found: dict[str, ast.expr] = {}
         for node in _top_level(self.tree.body):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -94,12 +94,12 @@ class SourceModule:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """What runs when it is imported, without the bodies of definitions and the main guard."""
+        """Return the code that an import runs, without the main guard."""
         return [node for node in _top_level(self.tree.body) if not isinstance(node, Definition)]
 
     @cached_property
     def guarded(self) -> list[ast.stmt]:
-        """What runs only when it is the script."""
+        """Return the code that runs only if the module is the script."""
         return [inner for node in self.tree.body if is_main_guard(node) for inner in node.body]
 
     def at(self, node: ast.AST) -> str:
@@ -127,7 +127,7 @@ def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
 
 
 class Modules:
-    """Every Python file of the project by its path; parsing one is worth half a millisecond, so only on demand."""
+    """The project's Python files by path. Each is parsed on demand, since parsing takes half a millisecond."""
 
     def __init__(self, tree: ProjectTree) -> None:
         self._tree = tree
@@ -155,7 +155,7 @@ class Modules:
             return None
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+                warnings.simplefilter("ignore")  # invalid escapes in the project's strings
                 tree = ast.parse(text)
         except (SyntaxError, ValueError) as error:
             self._tree.skip(path, _why_unparsed(text, error))
@@ -168,7 +168,7 @@ class Modules:
         return module
 
     def resolve(self, importer: str, dotted: str) -> str | None:
-        """The file behind `import a.b`, as seen from the script that is started or from the source roots."""
+        """Return the file behind `import a.b`, relative to the script or the source roots."""
         key = (importer.rpartition("/")[0], dotted)
         if key not in self._resolved:
             self._resolved[key] = self._search(importer, dotted.replace(".", "/")) if dotted else None
@@ -189,7 +189,7 @@ class Modules:
         return None
 
     def find(self, module: SourceModule, name: str, depth: int = 0) -> tuple[SourceModule, Definition] | None:
-        """The function or class behind a name, followed through imports and re-exports."""
+        """Return the function or class behind a name, following imports and re-exports."""
         head, _, rest = name.partition(".")
         if not rest and head in module.definitions:
             return module, module.definitions[head]
@@ -211,7 +211,7 @@ class Modules:
         return None
 
     def imported(self, module: SourceModule) -> Iterator[SourceModule]:
-        """The project's own modules that this one imports."""
+        """Yield the project's modules that this one imports."""
         for source, name in set(module.imports.values()):
             for imported in (f"{source}.{name}".strip(".") if name else source, source):
                 path = self.resolve(module.path, imported)
@@ -223,7 +223,7 @@ class Modules:
     def block(
         self, module: SourceModule, definition: Definition | None = None, *, is_script: bool = False
     ) -> CodeBlock:
-        """A definition's body, or the top level; with `is_script` what stands under the main guard too."""
+        """Return a definition's body, or the top level; with `is_script` including the main guard."""
         key = (id(definition or module), is_script)
         if key not in self._blocks:
             top = [*module.statements, *(module.guarded if is_script else [])]
@@ -231,7 +231,7 @@ class Modules:
         return self._blocks[key]
 
     def constants_of(self, module: SourceModule) -> dict[str, ast.expr]:
-        """Constants by the names they have in this module, imported ones included."""
+        """Return constants by their name in this module, including imported ones."""
         if module.path not in self._constants:
             self._constants[module.path] = self._read_constants(module)
         return self._constants[module.path]
@@ -256,7 +256,7 @@ def _why_unparsed(text: str, error: SyntaxError | ValueError) -> str:
 
 
 def _all_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Statements at any depth. Expressions hold none, and are nine tenths of a tree."""
+    """Yield statements at any depth. Expressions are skipped: they hold none and are most of a tree."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()

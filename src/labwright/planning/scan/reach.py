@@ -1,6 +1,7 @@
-"""Find the code that a script can reach, judged by names, and the values that names stand for.
+"""Find the code that a script can reach, judged by names, and the values of names.
 
-It is better to include too much than too little, with one exception: the flags of another script's parser."""
+It is better to include too much than too little, except for the flags of another script's parser.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _MOST_MODULES = 60
 
 @dataclass(slots=True)
 class Reach:
-    """The blocks that an entry point gets to, its own first."""
+    """The blocks that an entry point can reach, its own first."""
 
     entry: SourceModule
     modules: Modules
@@ -33,14 +34,14 @@ class Reach:
         return list({block.module.path: block.module for block in self.blocks}.values())
 
     def imports(self, *packages: str) -> bool:
-        """Whether any of the code names one of these packages."""
+        """Return whether any reached code names one of these packages."""
         return any(
             source.split(".")[0] in packages for module in self.files() for source, _name in module.imports.values()
         )
 
 
 def reach(entry: SourceModule, modules: Modules, start: str = "") -> Reach:
-    """From the script's top level and main guard; with `start`, from that function (a console script)."""
+    """Follow names from the script's top level and main guard, or from the function `start` of a console script."""
     found = Reach(entry, modules)
     seen: set[int] = set()
     seen_modules = {entry.path}
@@ -64,7 +65,7 @@ def reach(entry: SourceModule, modules: Modules, start: str = "") -> Reach:
 
 
 def _named_in(block: CodeBlock, modules: Modules) -> Iterator[tuple[SourceModule, Definition]]:
-    """Definitions that the block names, and at a module's top level those that a decorator registers."""
+    """Yield definitions that the block names; at the top level also those that a decorator registers."""
     module = block.module
     bases = {dotted(base) for base in block.owner.bases} - {""} if isinstance(block.owner, ast.ClassDef) else set()
     for name in sorted(block.named | bases):
@@ -79,12 +80,12 @@ Names = dict[str, ast.expr]
 
 
 def names_in(block: CodeBlock, modules: Modules) -> Names:
-    """Constants of the module, and what the block itself assigns."""
+    """Return the constants of the module and the values that the block assigns."""
     return {**modules.constants_of(block.module), **block.assigned}
 
 
 def rounds_of_loops(block: CodeBlock, names: Names) -> dict[int, list[Names]]:
-    """For each call inside `for name in (literals)`: what the loop's names are in each round."""
+    """Return for each call inside `for name in (literals)` the values of the loop's names in each round."""
     found: dict[int, list[Names]] = {}
     for loop in block.loops():
         rounds = list(_rounds(loop, names))

@@ -18,7 +18,7 @@ _TYPES = {"int": "int", "INT": "int", "IntRange": "int", "float": "float", "FLOA
 
 
 def read_click(reach: Reach) -> tuple[list[Flag], list[str]]:
-    """The flags, and the subcommands if there are several commands."""
+    """Return the flags, and the subcommands if there are several."""
     commands = [block for block in reach.blocks if _command_name(block) is not None]
     groups = [block for block in reach.blocks if _is_group(block)]
     names = [_command_name(block) or "" for block in commands] if groups else []
@@ -38,7 +38,7 @@ def _is_group(block: CodeBlock) -> bool:
 
 
 def _command_name(block: CodeBlock) -> str | None:
-    """The name of the command that a function is decorated as, or None."""
+    """Return the command name in a function's decorator, or None."""
     for item in block.decorators():
         call = item if isinstance(item, ast.Call) else None
         if last_name(call.func if call else item) == "command" and block.owner:
@@ -62,7 +62,7 @@ def _flags(block: CodeBlock, command: str, reach: Reach) -> Iterator[Flag]:
 
 
 def _shared(decorator: ast.expr, command: str, block: CodeBlock, reach: Reach) -> Iterator[Flag]:
-    """Options that a decorator of the project's own adds."""
+    """Return options that a decorator of the project adds."""
     found = reach.modules.find(block.module, last_name(decorator))
     if not found or isinstance(found[1], ast.ClassDef):
         return
@@ -98,7 +98,7 @@ def _option(call: ast.Call, command: str, names: Names, block: CodeBlock) -> Fla
 
 
 def _longest(options: list[str]) -> str:
-    """click names the parameter after the first option with two dashes."""
+    """Return the parameter name, which click takes from the first option with two dashes."""
     return next((word for word in options if word.startswith("--")), options[0] if options else "")
 
 
@@ -144,7 +144,7 @@ _CONTEXTS = {"Context", "CallbackParam"}
 
 
 def read_typer(reach: Reach) -> tuple[list[Flag], list[str]]:
-    """Functions that `@app.command()` registers, or the one that `typer.run` is given."""
+    """Return functions that `@app.command()` registers, or the argument of `typer.run`."""
     functions = [(block.module, block.owner, name) for block in reach.blocks
                  if isinstance(block.owner, Function) and (name := _typer_command(block))]  # fmt: skip
     for block, call in reach.calls():
@@ -176,7 +176,7 @@ def _has_callback(reach: Reach) -> bool:
 
 
 def parameters(function: Function) -> Iterator[tuple[ast.arg, ast.expr | None]]:
-    """Every parameter with its default, if it has one."""
+    """Yield every parameter with its default or None."""
     plain = [*function.args.posonlyargs, *function.args.args]
     blanks: list[ast.expr | None] = [None] * (len(plain) - len(function.args.defaults))
     yield from zip(plain, [*blanks, *function.args.defaults], strict=True)
@@ -220,7 +220,7 @@ def _typer_flag(
 def _typer_default(
     default: ast.expr | None, call: ast.Call | None, names: dict[str, ast.expr], *, old_style: bool
 ) -> tuple[Any, list[str]]:
-    """The default, and the option names that Option(...) spells out."""
+    """Return the default, and the option names in Option(...)."""
     arguments = list(call.args) if call else []
     if old_style:
         first = arguments.pop(0) if arguments else keyword(call, "default") if call else None
@@ -240,7 +240,7 @@ def _typer_words(name: str, words: list[str], kind: str) -> tuple[str, str, tupl
 
 
 def _enum_default(node: ast.expr | None, choices: tuple[Any, ...]) -> Any:
-    """`Optimizer.adam`: the member's name is usually its value."""
+    """Return `adam` for `Optimizer.adam`: an enum member's name is usually its value."""
     name = last_name(node)
     return name if name in choices else None
 
@@ -251,7 +251,7 @@ def _text(node: ast.expr | None) -> str:
 
 
 def read_called(reach: Reach, callers: tuple[str, ...], *, dashes: bool) -> list[Flag]:
-    """What `tyro.cli(main)`, `tyro.cli(Config)` or `fire.Fire(main)` make of a signature."""
+    """Read the signature behind `tyro.cli(main)`, `tyro.cli(Config)` or `fire.Fire(main)`."""
     found: list[Flag] = []
     for block, call in reach.calls():
         if dotted(call.func) in callers and call.args:
@@ -295,7 +295,7 @@ def _prefixed(flag: Flag, prefix: str) -> Flag:
 
 
 def _tyro_switch(flag: Flag, *, dashes: bool) -> Flag:
-    """tyro spells both ways of a switch; fire takes the value."""
+    """Return a switch as tyro (both options) or fire (a value) takes it."""
     if flag.type != "bool" or not dashes:
         return flag
     return replace(flag, takes_value=False, negative=f"--no-{flag.option[2:]}")

@@ -19,15 +19,15 @@ _NOT_OURS = {
     ".idea", ".vscode", STATE_DIR,
 }  # fmt: skip
 _OF_ENVIRONMENTS = {"pyvenv.cfg", "conda-meta"}
-UNFINISHED = ".unfinished"  # a file of this name beside a folder: an environment that is being made there
-JUST_MADE = "labwright.new"  # what becomes of that file: inside, until what was made is written down
-_MORE_SKIPPED = 200  # further ones are only counted
+UNFINISHED = ".unfinished"  # a file with this suffix marks an environment that is being made
+JUST_MADE = "labwright.new"  # the same file inside the finished environment, until it is recorded
+_MORE_SKIPPED = 200  # beyond it, skipped files are only counted
 
 
 @dataclass(frozen=True, slots=True)
 class ScanLimits:
     files: int = 20_000
-    entries_of_a_folder: int = 4_000  # beyond it, a folder holds data
+    entries_of_a_folder: int = 4_000  # a folder with more entries holds data
     depth: int = 12
     bytes_of_a_file: int = 1_000_000
     bytes: int = 100_000_000
@@ -36,7 +36,7 @@ class ScanLimits:
 
 @dataclass(slots=True)
 class ProjectTree:
-    """What the walk found, and the reading of it under the same limits."""
+    """The files of the project, read within the limits."""
 
     root: str
     limits: ScanLimits
@@ -64,7 +64,7 @@ class ProjectTree:
             self._more += 1
 
     def stop(self, reason: str) -> None:
-        """A limit of the whole scan was reached; said once."""
+        """Record once that a limit of the whole scan was reached."""
         if self.complete:
             self.skipped.insert(0, Skipped(path=".", reason=reason))
         self.complete = False
@@ -74,7 +74,7 @@ class ProjectTree:
         return (*self.skipped, *more)
 
     def read(self, path: str) -> str | None:
-        """The text of a file, or None with the reason among the skipped."""
+        """Return the text of a file, or None and record why it was skipped."""
         if self.is_late:
             self.stop(f"time limit of {self.limits.seconds:g} s reached")
             return None
@@ -91,7 +91,7 @@ class ProjectTree:
         return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
 
     def _bytes(self, path: str) -> bytes | None:
-        # O_NONBLOCK: the name may have become a FIFO since the walk, which would block for ever.
+        # O_NONBLOCK: the name may have become a FIFO since the walk, which would block forever.
         fd = os.open(os.path.join(self.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
             about = os.fstat(fd)
@@ -128,7 +128,7 @@ def walk(root: str, limits: ScanLimits) -> ProjectTree:
 
 
 def _take_folder(tree: ProjectTree, folder: str) -> list[str]:
-    """Keeps the files of a folder and answers the folders to go on with."""
+    """Record the files of a folder and return its subfolders."""
     try:
         entries = sorted(_entries(tree, folder), key=lambda entry: entry.name)
     except OSError as error:
@@ -147,7 +147,7 @@ def _entries(tree: ProjectTree, folder: str) -> Iterator[os.DirEntry[str]]:
     with os.scandir(os.path.join(tree.root, folder)) as found:
         for count, entry in enumerate(found):
             if count >= tree.limits.entries_of_a_folder:
-                tree.skip(folder or ".", f"more than {count} entries: the rest is taken for data")
+                tree.skip(folder or ".", f"more than {count} entries; the rest counts as data")
                 return
             yield entry
 
@@ -173,7 +173,7 @@ def _take(tree: ProjectTree, folder: str, entry: os.DirEntry[str]) -> str | None
 
 
 def _is_inside(root: str, entry: os.DirEntry[str]) -> bool:
-    """Whether it is a regular file of the project; a link may not lead out of it."""
+    """Return whether it is a regular file inside the project; links must not leave it."""
     try:
         if not entry.is_file():
             return False
@@ -186,7 +186,7 @@ _LONGEST = 200_000
 
 
 def read_yaml(tree: ProjectTree, path: str) -> Any:
-    """The file's content, or None with the reason among the skipped."""
+    """Return the parsed content, or None and record why it was skipped."""
     import yaml
 
     text = tree.read(path)
@@ -207,7 +207,7 @@ def read_yaml(tree: ProjectTree, path: str) -> Any:
 
 
 def leaves(value: Any, prefix: str = "", depth: int = 0) -> list[tuple[str, Any]]:
-    """`{"a": {"b": 1}}` as `[("a.b", 1)]`."""
+    """Flatten `{"a": {"b": 1}}` to `[("a.b", 1)]`."""
     if not isinstance(value, dict) or not value or depth > 12:
         return [(prefix, value)] if prefix else []
     found: list[tuple[str, Any]] = []
