@@ -126,7 +126,7 @@ def _names_a_configurator(call: ast.Call) -> bool:
 
 
 def read_configurator(reach: Reach) -> list[Flag]:
-    """Read nanoGPT's style: `exec(open("configurator.py").read())` lets `--name=value` overwrite every global above it."""
+    """Read nanoGPT's globals: `exec(open("configurator.py").read())` lets `--name=value` overwrite those above it."""
     if not any(dotted(call.func) == "exec" and _names_a_configurator(call) for _block, call in reach.calls()):
         return []
     plain = read_globals(reach.entry, every_case=True)
