@@ -16,6 +16,7 @@ PREFIX = "💡 Workflow Improvement"
 _MOST = 5  # per answer
 _LONGEST_TEXT, _LONGEST_TEMPLATE = 2000, 20_000
 _BEGIN = re.compile(r"^[\s>*_-]*💡[\s*_]*Workflow Improvement[\s*_]*:[\s*_]*(?P<text>.*)$")
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
 _FENCE = re.compile(r"^\s*```\w*\s*$")
 _REPEATS = 3  # commands that differ only in values, before a sweep is suggested
 _CREATE_RUN = ("create_run", "start_run")  # the second in conversations of earlier versions
@@ -127,9 +128,6 @@ def _sweep_file(alike: Sequence[dict[str, str]], varied: Sequence[str], shape: S
     lines = [f"base_command: {json.dumps(shlex.join(words), ensure_ascii=False)}", "parameters:"]
     for flag in varied:
         values = list(dict.fromkeys(values[flag] for values in alike))
-        lines.append(f"  {flag.removeprefix('--')}: [{', '.join(map(_scalar, values))}]")
+        scalars = [value if _NUMBER.fullmatch(value) else json.dumps(value, ensure_ascii=False) for value in values]
+        lines.append(f"  {flag.removeprefix('--')}: [{', '.join(scalars)}]")
     return "\n".join([*lines, "method: grid", ""])
-
-
-def _scalar(value: str) -> str:
-    return value if re.fullmatch(r"-?\d+(\.\d+)?([eE][-+]?\d+)?", value) else json.dumps(value, ensure_ascii=False)

@@ -51,7 +51,7 @@ def make_call(
     context = ToolContext(
         lab=turn.lab,
         session=session,
-        actor=_person(approval["answered_by"]) if approval else turn.actor,
+        actor=_approver(approval) if approval else turn.actor,
         approved=approval is not None,
         proposer=proposer,
         key=f"{turn.session_id}.{message.seq}.{place}",
@@ -112,6 +112,6 @@ def action_of(call: ToolCall, resolved: Mapping[str, str]) -> dict[str, Any]:
     return {"tool": call.name, "arguments": {**arguments, **resolved}}
 
 
-def _person(name: str) -> Actor:
+def _approver(approval: dict[str, Any]) -> Actor:
     """Return the person who approved exactly this call; it is made on their behalf."""
-    return Actor(Scope.PERSON, name.partition(":")[2])
+    return Actor(Scope.PERSON, approval["answered_by"].partition(":")[2])

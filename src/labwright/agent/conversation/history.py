@@ -68,7 +68,8 @@ def messages(pieces: Sequence[Piece], most: int) -> tuple[ChatMessage, ...]:
     kept: list[ChatMessage] = []
     numbers = sorted((number for number in turns if number > summary.through), reverse=True)
     for place, number in enumerate(numbers):
-        shown = messages_of_turn(turns[number], _mode(turns.get(number - 1, [])))
+        mode_before = next((str(p.data["mode"]) for p in turns.get(number - 1, []) if "mode" in p.data), "")
+        shown = messages_of_turn(turns[number], mode_before)
         if place and _length(kept) + _length(shown) > most:
             break
         kept = [*shown, *kept]
@@ -82,10 +83,6 @@ def by_turn(pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
     for piece in pieces:
         turns.setdefault(piece.turn, []).append(piece)
     return turns
-
-
-def _mode(pieces: Sequence[Piece]) -> str:
-    return next((str(p.data["mode"]) for p in pieces if "mode" in p.data), "")
 
 
 def messages_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[ChatMessage]:

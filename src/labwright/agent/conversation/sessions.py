@@ -135,21 +135,20 @@ def _withdraw_approvals(tx: Transaction, session_id: str, actor: Actor) -> None:
 
 def resolve(lab: Lab, message: str) -> list[dict[str, Any]]:
     """Return what each `@run-…`, `@sweep-…`, `@plan-…`, `@last` or `@name` of a run in the message refers to."""
-    names = dict.fromkeys(_MENTION.findall(message))
-    return [_resolved(lab, name) for name in list(names)[:_MAX_MENTIONS]]
+    found = []
+    for name in list(dict.fromkeys(_MENTION.findall(message)))[:_MAX_MENTIONS]:
+        try:
+            facts = _facts(lab, name)
+        except LabwrightError as error:
+            facts = {"kind": "unknown", "text": f"not known: {error.message}"}
+        found.append({"mention": f"@{name}", **facts})
+    return found
 
 
 def with_names(message: str, mentions: list[dict[str, Any]]) -> str:
     """Return the message with the names of things in place of their ids."""
     names = {one["mention"]: one["name"] for one in mentions if one.get("name", "").strip()}
     return _MENTION.sub(lambda found: names.get(found[0], found[0]), message)
-
-
-def _resolved(lab: Lab, name: str) -> dict[str, Any]:
-    try:
-        return {"mention": f"@{name}", **_facts(lab, name)}
-    except LabwrightError as error:
-        return {"mention": f"@{name}", "kind": "unknown", "text": f"not known: {error.message}"}
 
 
 def _facts(lab: Lab, name: str) -> dict[str, Any]:

@@ -45,7 +45,9 @@ def page(lab: Lab, session_id: str | None, status: SuggestionStatus | None) -> l
 
 def accept_into_skill(lab: Lab, suggestion_id: str, name: str, actor: Actor) -> View:
     session_id, suggestion = _pending(lab, suggestion_id)
-    _add_to_skill(lab, name, f"- {_one_line(suggestion.text)}", actor)
+    printable = "".join(letter if letter.isprintable() else " " for letter in suggestion.text)
+    line = re.sub(r"\s+", " ", printable).replace("{{", "{ {").strip()  # one line, without template variables
+    _add_to_skill(lab, name, f"- {line}", actor)
     return _answer(lab, session_id, suggestion.answered(SuggestionStatus.ACCEPTED, str(actor), f"skill {name}"), actor)
 
 
@@ -93,12 +95,6 @@ def _add_to_skill(lab: Lab, name: str, line: str, actor: Actor) -> None:
         raise Forbidden(f"{name} is built in and cannot be changed.", hint=hint)
     if line not in found["text"].splitlines():
         skills.replace(lab, name, f"{found['text'].rstrip()}\n{line}\n", actor)
-
-
-def _one_line(text: str) -> str:
-    """Return the text as one line without template variables."""
-    plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    return re.sub(r"\s+", " ", plain).replace("{{", "{ {").strip()
 
 
 def _write_template(lab: Lab, name: str, text: str) -> str:

@@ -67,7 +67,8 @@ def execute(
         raise Forbidden(f"There is no shell here, because it cannot be isolated: {fault}.", hint=_INSTALL)
     _start_once(lab, actor.name, key)
     limits = _limits(lab, seconds)
-    token = _token(lab, actor, limits, writes=writes)
+    scope = Scope.AGENT if writes else Scope.PLANNER  # a planner's token can read, detect and save plans only
+    token = mint(lab.token, scope, actor.name, limits.wall_seconds + _TOKEN_MARGIN_SECONDS)
     header = write_header_file(lab.paths.headers, f"shell-{actor.name}", token)
     kept = Kept(_HEAD, _TAIL)
     settings = SettingsFile(lab.paths.config)
@@ -96,12 +97,6 @@ def _limits(lab: Lab, seconds: float | None) -> Limits:
         scratch_mb=_SCRATCH_MB,
         open_files=_OPEN_FILES,
     )
-
-
-def _token(lab: Lab, actor: Actor, limits: Limits, *, writes: bool) -> str:
-    """Return a token for this command. In plan mode it can read, detect the cluster and save plans only."""
-    scope = Scope.AGENT if writes else Scope.PLANNER
-    return mint(lab.token, scope, actor.name, limits.wall_seconds + _TOKEN_MARGIN_SECONDS)
 
 
 def _start_once(lab: Lab, session: str, key: str) -> None:
@@ -164,7 +159,8 @@ class SettingsFile:
         if not os.path.lexists(self._path) or (self._was_there and link == self._link):
             self._put_link_back()
             return ""
-        refused = self._free_name()
+        names = (self._path.with_name(f"{self._path.name}.refused{number or ''}") for number in itertools.count())
+        refused = next(name for name in names if not os.path.lexists(name))
         self._path.rename(refused)
         self._put_link_back()
         return f"{self._path.name} contains settings, which only a person may write; it was renamed to {refused.name}."
@@ -172,7 +168,3 @@ class SettingsFile:
     def _put_link_back(self) -> None:
         if self._link is not None and not os.path.lexists(self._path):
             self._path.symlink_to(self._link)
-
-    def _free_name(self) -> Path:
-        names = (self._path.with_name(f"{self._path.name}.refused{number or ''}") for number in itertools.count())
-        return next(name for name in names if not os.path.lexists(name))

@@ -30,11 +30,13 @@ _NAME_SERVERS = "/etc/resolv.conf"  # on many machines a link into /run
 def view_of(lab: Lab, header: Path, environ: Mapping[str, str], *, writes: bool) -> View:
     project = os.path.realpath(lab.paths.project)
     config = [os.path.realpath(lab.paths.config)] if lab.paths.config.is_file() else []
+    resolver = os.path.realpath(_NAME_SERVERS)
+    name_servers = [resolver] if resolver.startswith("/run/") and os.path.exists(resolver) else []
     return View(
         writable=(project,) if writes else (),
         read_only=(*([] if writes else [project]), *config),
         hidden=(*_hidden(lab, environ), *_secrets_of(lab.paths.project)),
-        shown=(os.path.realpath(header), *_name_servers()),
+        shown=(os.path.realpath(header), *name_servers),
         replaced=replacements(lab.paths.shells, environ.get("PATH", os.defpath)),
         workdir=project,
     )
@@ -58,21 +60,10 @@ def _secrets_of(project: Path) -> Iterator[str]:
             yield str(project / name)
 
 
-def _name_servers() -> tuple[str, ...]:
-    real = os.path.realpath(_NAME_SERVERS)
-    return (real,) if real.startswith("/run/") and os.path.exists(real) else ()
-
-
-_LOCK = ProjectPaths(Path("/")).lock.name
-
-
 def other_states() -> set[Path]:
     """Return the state folders of all running servers, whose tokens are secret; none if the kernel shows no locks."""
-    return {Path(path).parent for pid in _lock_holders() for path in _open_files(pid) if _is_server_lock(path)}
-
-
-def _is_server_lock(path: str) -> bool:
-    return path.endswith(f"/{STATE_DIR}/{_LOCK}")
+    lock = f"/{STATE_DIR}/{ProjectPaths(Path('/')).lock.name}"
+    return {Path(path).parent for pid in _lock_holders() for path in _open_files(pid) if path.endswith(lock)}
 
 
 def _lock_holders() -> set[str]:
@@ -171,9 +162,9 @@ _DEFAULTS = {
 def shell_environment(environ: Mapping[str, str], project: Path, url: str, header: Path) -> dict[str, str]:
     """Return the variables of a run, without secrets and without those that point to services outside of the shell."""
     plain, _ = split_secrets(for_jobs(environ, project, sys.prefix))
-    kept = {name: value for name, value in plain.items() if not _leads_outside(name)}
+    kept = {
+        name: value
+        for name, value in plain.items()
+        if name not in _LEADS_OUTSIDE_BY_NAME and not name.startswith(_LEADS_OUTSIDE)
+    }
     return {**kept, **_DEFAULTS, **_NO_CARDS, "LABWRIGHT_URL": url, "LABWRIGHT_HEADER": str(header)}
-
-
-def _leads_outside(name: str) -> bool:
-    return name in _LEADS_OUTSIDE_BY_NAME or name.startswith(_LEADS_OUTSIDE)

@@ -81,12 +81,8 @@ def edit_file(context: ToolContext, path: str, new: str, old: str | None = None)
     target.parent.mkdir(parents=True, exist_ok=True)
     if after != before:
         write_whole(target, after.encode())
-    return {"path": path, "diff": _diff(path, before, after)}
-
-
-def _diff(path: str, before: str, after: str) -> str:
     lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), f"a/{path}", f"b/{path}")
-    return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+    return {"path": path, "diff": "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)}
 
 
 def _read(context: ToolContext, path: str) -> str:

@@ -157,20 +157,15 @@ def create_wild_sweep(
 
 
 def _change(context: ToolContext, sweep_id: str, *, verb: str, change: Verb) -> Json:
-    sweep = _own(context, sweep_id, verb)
-    return _made(context, change(context.lab, sweep, context.actor))
-
-
-def _own(context: ToolContext, reference: str, verb: str) -> str:
-    """Return the sweep's id, once it is clear that the caller may change the sweep."""
-    sweep = context.sweep_id(reference)
+    """Change a sweep, once it is clear that the caller may do so."""
+    sweep = context.sweep_id(sweep_id)
     found = sweep_views.get(context.lab, sweep)
     if context.session is None:
         ownership.check_sweep(context.lab, sweep, context.actor)
     elif not context.is_own(found["created_by"], found["chat_session_id"]):
         facts = f"{found['name']!r}, {found['status']}, started by {found['created_by']}"
         context.needs_approval(f"{verb.capitalize()} the sweep {sweep} ({facts})?", sweep_id=sweep)
-    return sweep
+    return _made(context, change(context.lab, sweep, context.actor))
 
 
 def start_sweep(context: ToolContext, sweep_id: str) -> Json:
