@@ -315,7 +315,7 @@ def test_a_killed_server_repeats_no_text(talker: LiveServer, make_visitor: Calla
     expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     talker.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)
-    expect(page.get_by_text("cut off by a restart")).to_be_visible()
+    expect(page.get_by_text("interrupted the answer")).to_be_visible()
     expect(answer).to_have_text("Once upon", timeout=60_000)  # asked for again, and shown once
     expect(page.locator(".said")).to_have_count(1)
     page.get_by_role("button", name="Stop", exact=True).click()

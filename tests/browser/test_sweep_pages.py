@@ -18,7 +18,7 @@ def test_a_sweep_shows_best_importance_and_configurations(visitor: Visitor, samp
     page.get_by_role("link", name="learning rate and width").click()
     expect(page.get_by_role("heading", name="Significance")).to_be_visible()
     expect(page.locator(".chart canvas")).to_have_count(1)
-    expect(page.get_by_text("It takes 10 configurations")).to_be_visible()
+    expect(page.get_by_text("This needs 10 configurations")).to_be_visible()
     expect(page.locator(".parallel-line")).to_have_count(4)
     expect(page.locator(".heat td")).to_have_count(4)
     page.get_by_label("X axis", exact=True).select_option("width")
