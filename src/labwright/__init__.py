@@ -1,4 +1,4 @@
-"""Labwright: plans, runs and explains ML experiments from a project folder.
+"""Labwright plans, runs and explains ML experiments in a project folder.
 
 A training script calls `labwright.init`, `log`, `alert` and `finish`. They are loaded on first use: every sidecar
 imports this package, and each import here would slow its start.
@@ -40,7 +40,7 @@ _FIXED = (
     "summary",
     "watch",
 )
-_STAND_INS = (  # names of W&B that are accepted, so that training goes on
+_STAND_INS = (  # accepted W&B names, so that training continues
     "Artifact",
     "Audio",
     "Html",
@@ -69,7 +69,7 @@ _STAND_INS = (  # names of W&B that are accepted, so that training goes on
 class _WithoutSdk(dict):  # type: ignore[type-arg]
     """Replace every call, the run and its config if the SDK cannot be loaded. It stores nothing.
 
-    A process that changed its user, or whose state folder was deleted, cannot read our files. Its training goes on.
+    A process that changed its user, or whose state folder was deleted, cannot read our files. Its training continues.
     """
 
     def __call__(self, *_ignored: object, config: object = None, **_also_ignored: object) -> "_WithoutSdk":
@@ -103,7 +103,7 @@ def __getattr__(name: str) -> object:
 def _from_sdk(name: str) -> object:
     from labwright import sdk
 
-    if name == "run":  # changes with `init` and `finish`
+    if name == "run":  # it changes with `init` and `finish`
         return sdk.run
     if name in _STAND_INS:
         from labwright.sdk.held import stand_in
@@ -118,7 +118,7 @@ def _without_sdk(name: str, error: Exception) -> object:
 
     globals().update(dict.fromkeys((*_FIXED, *_STAND_INS, "run"), _WithoutSdk()))
     try:
-        message = "nothing is logged, training goes on: the SDK cannot be loaded, for example after a change of user"
+        message = "nothing is logged, training continues: the SDK cannot be loaded, for example after a change of user"
         sys.stderr.write(f"labwright: {message} ({error})\n")
     except Exception:  # noqa: BLE001, S110 - stderr may be closed or replaced
         pass

@@ -1,4 +1,4 @@
-"""Files that survive a kill at any line: whole ones are written aside and renamed, logs are appended to."""
+"""File writing that survives a kill at any line: files are written aside and renamed, logs are appended."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import threading
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-LONGEST_LINE = 16 << 20  # nobody who means well writes a longer one
+LONGEST_LINE = 16 << 20  # no legitimate line is longer
 _PIECE_BYTES = 1 << 20
 _SHOWN_BYTES = 200
 _REFUSALS = frozenset([errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE])
 
 
 def is_refusal(error: OSError) -> bool:
-    """A disk that is full, read-only, closed to us or away just now, which may pass; what was deleted stays so."""
+    """Return whether the error may be temporary: the disk is full, read-only, forbidden or unavailable."""
     return error.errno in _REFUSALS
 
 
 @contextlib.contextmanager
 def passing_refusals() -> Iterator[None]:
-    """For what is tried again later, or can do without."""
+    """Ignore refusals, for work that is optional or is retried later."""
     try:
         yield
     except OSError as error:
@@ -35,9 +35,9 @@ def passing_refusals() -> Iterator[None]:
 def write_whole(
     path: str | os.PathLike[str], content: bytes, *, sync: bool = True, aside_in: str | os.PathLike[str] | None = None
 ) -> None:
-    """Readers see the old content or the new, never a part. `sync` also survives a power cut.
+    """Write a file atomically: readers see the old or the new content. With `sync` it survives a power failure.
 
-    A kill leaves a file beside it, or in `aside_in`, where whatever lies in its folder counts.
+    A kill leaves a temporary file next to it, or in `aside_in` if every file of its own folder matters.
     """
     aside = _aside(os.path.join(aside_in, os.path.basename(path)) if aside_in else os.fspath(path))
     _write_aside(aside, content, sync=sync)
@@ -45,7 +45,7 @@ def write_whole(
 
 
 def write_new(path: str, content: bytes) -> None:
-    """A file that nobody looks at until another one, written whole, says that all is there."""
+    """Write a file that nobody reads until another, atomically written file announces it."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write_all(fd, content)
@@ -54,7 +54,7 @@ def write_new(path: str, content: bytes) -> None:
 
 
 def is_locked(path: str | os.PathLike[str]) -> bool:
-    """Whether a process of this host has taken the lock of this file; it is left to it."""
+    """Return whether a process of this host holds the lock of this file. The lock is not taken."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -75,7 +75,7 @@ def read_json(path: str | os.PathLike[str]) -> Any:
 
 
 def modified_at(path: str) -> float | None:
-    """None where there is no such file."""
+    """Return the modification time, or None if there is no such file."""
     try:
         return os.path.getmtime(path)
     except FileNotFoundError:
@@ -83,7 +83,7 @@ def modified_at(path: str) -> float | None:
 
 
 def create_exclusive(path: str, content: bytes) -> bool:
-    """Make the file with its content, or learn that somebody else was first; nothing in between is ever seen."""
+    """Create the file with its content and return True, or return False if it already exists. Atomic."""
     aside = _aside(path)
     _write_aside(aside, content, sync=False)
     try:
@@ -96,15 +96,15 @@ def create_exclusive(path: str, content: bytes) -> bool:
 
 
 class TooLong(bytes):
-    """The beginning of a line that is longer than it may be; whoever reads it refuses it in words."""
+    """The start of a line that is too long. The reader reports it."""
 
 
 def complete_lines(
     path: str, offset: int, limit: int = 1 << 20, longest: int = LONGEST_LINE
 ) -> tuple[list[bytes], int]:
-    """Some whole lines after `offset`, and where the next ones will begin; half a line is left for later.
+    """Return complete lines after `offset`, and the offset of the next one. An incomplete line is left for later.
 
-    About `limit` bytes; but a single line that is longer is read to its end, since nothing behind it would ever be.
+    Reads about `limit` bytes. A single longer line is read to its end, or it would block all lines after it.
     """
     try:
         with open(path, "rb") as file:
@@ -118,8 +118,8 @@ def complete_lines(
     return block[:end].splitlines(), offset + end
 
 
-def _long_line(file: BinaryIO, offset: int, begun: bytes, longest: int) -> tuple[list[bytes], int]:
-    line = begun + file.readline(max(0, longest - len(begun)))
+def _long_line(file: BinaryIO, offset: int, start: bytes, longest: int) -> tuple[list[bytes], int]:
+    line = start + file.readline(max(0, longest - len(start)))
     end = offset + len(line)
     if line.endswith(b"\n"):
         return [line[:-1]], end
@@ -131,7 +131,7 @@ def _long_line(file: BinaryIO, offset: int, begun: bytes, longest: int) -> tuple
 
 
 def all_lines(path: str, offset: int = 0) -> tuple[list[bytes], int]:
-    """Every whole line after `offset`, and where the next one will begin."""
+    """Return every complete line after `offset`, and the offset of the next one."""
     found: list[bytes] = []
     while True:
         lines, end = complete_lines(path, offset)
@@ -142,7 +142,7 @@ def all_lines(path: str, offset: int = 0) -> tuple[list[bytes], int]:
 
 
 def append_whole(fd: int, block: bytes) -> None:
-    """All of it or, on a full disk, nothing. A line that a kill had torn ends first, lest it swallow the next one."""
+    """Append everything or, on a full disk, nothing. A line that a kill cut short is ended first."""
     before = os.fstat(fd).st_size
     torn = before and os.pread(fd, 1, before - 1) != b"\n"
     try:
@@ -153,12 +153,12 @@ def append_whole(fd: int, block: bytes) -> None:
 
 
 def _aside(path: str) -> str:
-    """Each writer's own: two threads may write the same file at the same time."""
+    """Return a temporary name of this thread: two threads may write the same file at the same time."""
     return f"{path}.{os.getpid()}.{threading.get_ident()}.new"
 
 
 def _write_aside(aside: str, content: bytes, *, sync: bool) -> None:
-    """All of it or nothing: what a full disk takes in of it would only make it fuller."""
+    """Write everything or leave no file: a partial file would only fill a full disk further."""
     fd = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         _write_all(fd, content)

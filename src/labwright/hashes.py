@@ -1,4 +1,4 @@
-"""What a file is known by: the SHA-256 of its bytes. What a folder of packages is: their names and versions."""
+"""Hashes: the SHA-256 of a file's bytes, and of the package names and versions in a folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def hash_file(path: str | os.PathLike[str], *, follow_links: bool = False) -> st
 
 
 def content_of(path: str | os.PathLike[str]) -> str:
-    """Of a link what it leads to, since that is what a reader gets. That nobody may read it is a fact, too."""
+    """Return the hash of the content, following links. An unreadable file gives a text instead of a hash."""
     try:
         return hash_file(path, follow_links=True)
     except OSError as error:
@@ -26,7 +26,7 @@ def content_of(path: str | os.PathLike[str]) -> str:
 
 
 def packages_of(folder: str | os.PathLike[str]) -> str:
-    """One look at one folder, however large the packages are."""
+    """Hash the names and versions of the packages in a folder without reading the packages."""
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith("-info"))
     except OSError as error:

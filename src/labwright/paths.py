@@ -1,4 +1,4 @@
-"""Every file name Labwright uses, in one place; nothing else spells one."""
+"""Every file name that Labwright uses. No other module spells one."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from pathlib import Path
 
 STATE_DIR = ".labwright"
 CONFIG_FILE = "labwright.toml"
-COPY_LISTING = "digest.json"  # beside the files of an approved copy: what they and the project were
-ARTIFACTS = "artifacts"  # in a run's folder, and the beginning of what is recorded of a file in there
+COPY_LISTING = "digest.json"  # the digest beside the files of an approved copy
+ARTIFACTS = "artifacts"  # in a run's folder, and the prefix of recorded artifact paths
 DEFAULT_LEASE_DIR = "/run/lock/labwright"
 
 
 def key_file(environ: Mapping[str, str], endpoint: str) -> Path:
-    """Where a user keeps the key of a model's endpoint. A fixed place: no project may name another file of theirs."""
+    """Return the file with the user's key of an endpoint. The path is fixed, so a project cannot name another file."""
     base = environ.get("XDG_CONFIG_HOME") or f"{environ.get('HOME', '~')}/.config"
     return Path(os.path.expanduser(base)) / "labwright" / "keys" / endpoint
 
 
 class RunPaths:
-    """One run's folder: the contract between the server and the sidecar. One writer a file.
+    """One run's folder: the contract between server and sidecar. Each file has one writer.
 
-    Plain strings: the sidecar hands them to `os` calls by the thousand.
+    Plain strings, because the sidecar passes them to thousands of `os` calls.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -31,28 +31,28 @@ class RunPaths:
         self.command = f"{self.dir}/command.sh"  # server
         self.env = f"{self.dir}/env.json"  # server
         self.secrets = f"{self.dir}/secrets.json"  # server; the supervisor unlinks it
-        self.code = f"{self.dir}/code"  # server; only where the snapshot itself is executed
+        self.code = f"{self.dir}/code"  # server; only if the snapshot itself is executed
         self.control = f"{self.dir}/control"  # server to sidecar
         self.stop = f"{self.control}/stop"
-        self.output = f"{self.dir}/output.log"  # relay: what the job prints
-        self.output_gap = f"{self.dir}/output.gap.json"  # monitor: what the size cap dropped
-        self.output_removed = f"{self.dir}/output.removed"  # server: empty; its mtime says when gc removed the output
-        self.stdin = f"{self.dir}/stdin"  # supervisor: a link to the input of the job
+        self.output = f"{self.dir}/output.log"  # relay: the output of the job
+        self.output_gap = f"{self.dir}/output.gap.json"  # monitor: the part that the size limit dropped
+        self.output_removed = f"{self.dir}/output.removed"  # server: empty; its mtime is when gc removed the output
+        self.stdin = f"{self.dir}/stdin"  # supervisor: a link to the standard input of the job
         self.events = f"{self.dir}/events.jsonl"  # sidecar
-        self.heartbeat = f"{self.dir}/heartbeat"  # monitor: who watches; its mtime says when it last did
+        self.heartbeat = f"{self.dir}/heartbeat"  # monitor: its identity; the mtime is its last sign of life
         self.exit = f"{self.dir}/exit.json"  # supervisor
-        self.end = f"{self.dir}/end.json"  # server: how it ended, where no sidecar could say
-        self.exit_code = f"{self.dir}/exit.code"  # the C library of a script that was started by hand
-        self.metrics = f"{self.dir}/metrics"  # one file a source
-        self.held = f"{self.dir}/held"  # server: its job waits because we told Slurm to hold it
-        self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, and a sidecar that could not even begin
+        self.end = f"{self.dir}/end.json"  # server: how the run ended, if no sidecar could record it
+        self.exit_code = f"{self.dir}/exit.code"  # written by the C library of a script that was started by hand
+        self.metrics = f"{self.dir}/metrics"  # one file per source
+        self.held = f"{self.dir}/held"  # server: we told Slurm to hold the job
+        self.slurm_log = f"{self.dir}/slurm.log"  # Slurm, or a sidecar that could not start
 
     def claim(self, attempt: int) -> str:
         return f"{self.dir}/claim" if attempt == 1 else f"{self.dir}/claim.{attempt}"
 
 
 class ArrayPaths:
-    """The folder of a Slurm job array: which task is which run, and what Slurm had to say."""
+    """The folder of a Slurm job array: the run of each task, and Slurm's output."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.dir = os.fspath(folder)
@@ -63,16 +63,16 @@ class ArrayPaths:
 
 
 class PlanPaths:
-    """One plan's folder, the same in every workspace. Nothing in it names a place outside, so it can be moved."""
+    """One plan's folder. Nothing in it refers to paths outside, so it can be moved."""
 
     def __init__(self, folder: Path) -> None:
         self.dir = folder
         self.manifest = folder / "manifest.yaml"
         self.text = folder / "plan" / "implementation_plan.md"
         self.versions = folder / "versions"
-        self.staged = folder / "staged"  # what the next rename puts in place
+        self.staged = folder / "staged"  # files that the next rename publishes
         self.copies = folder / "copies"  # by digest, read-only
-        self.execution = folder / "execution"  # of running it: what is done, and what its steps were given and gave
+        self.execution = folder / "execution"  # the state of an execution, with inputs and outputs of its steps
         self.results = folder / "results"
 
     def listing(self, digest: str) -> Path:
@@ -96,7 +96,7 @@ class ProjectPaths:
         self.port = self.state / "port"
         self.database_pointer = self.state / "database.path"
         self.journal = self.state / "journal.jsonl"
-        self.reserve = self.state / "reserve"  # disk space for what makes room
+        self.reserve = self.state / "reserve"  # reserved disk space for cleaning up when the disk is full
         self.gpu_history = self.state / "gpu-history.jsonl"
         self.runs = self.state / "runs"
         self.sweeps = self.state / "sweeps"
@@ -104,32 +104,32 @@ class ProjectPaths:
         self.arrays = self.state / "arrays"
         self.plans = self.state / "plans"
         self.skills = self.state / "skills"
-        self.channels = self.state / "channels"  # addresses of notifications that were given over HTTP
+        self.channels = self.state / "channels"  # notification addresses that were set over HTTP
         self.headers = self.state / "headers"  # tokens for `curl -H @file`
-        self.shells = self.state / "shells"  # of conversations: which command each began last
+        self.shells = self.state / "shells"  # per conversation: the last command that it started
         self.snapshots = self.state / "snapshots"
-        self.rehearsals = self.state / "rehearsals"  # throw-away copies of the project
-        self.python_path = self.state / "pythonpath"  # what `import labwright` finds inside a run
-        self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a workdir
-        self.unread_metrics = self.state / "unread-metrics"  # one empty file a run; see compute/unread_metrics.py
+        self.rehearsals = self.state / "rehearsals"  # temporary copies of the project
+        self.python_path = self.state / "pythonpath"  # the package that `import labwright` finds inside a run
+        self.metric_claims = self.state / "metric-claims"  # sidecars: which run reads which file of a working directory
+        self.unread_metrics = self.state / "unread-metrics"  # one empty file per run; see compute/unread_metrics.py
         self.secrets = self.state / "secrets"
         self.environments = self.state / "environments"
-        self.spending = self.state / "spending.jsonl"  # what each call of a language model took
+        self.spending = self.state / "spending.jsonl"  # one line per call of a language model
         self.logs = self.state / "logs"
         self.backups = self.state / "backups"
-        self.restored = self.state / "restored.json"  # from which backup, until the first start after it
-        self.restoring = project / f"{STATE_DIR}.restoring"  # half a restored state folder
+        self.restored = self.state / "restored.json"  # the backup used, until the first start after a restore
+        self.restoring = project / f"{STATE_DIR}.restoring"  # an incomplete restored state folder
 
     @property
     def database(self) -> Path:
-        """Beside the rest, or where the pointer says when the project is on a network file system."""
+        """In the state folder, or at the pointer's path if the project is on a network file system."""
         if self.database_pointer.exists():
             return Path(self.database_pointer.read_text().partition("\n")[0])
         return self.state / "labwright.db"
 
     @property
     def wake(self) -> Path:
-        """Beside the database: few network file systems have FIFOs, and none reaches another machine."""
+        """Next to the database: few network file systems support FIFOs, and none across machines."""
         return self.database.with_name("wake")
 
     @property

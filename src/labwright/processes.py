@@ -1,6 +1,6 @@
-"""Processes as the kernel shows them: who is alive, who belongs to a run, how to end a whole tree.
+"""Processes as the kernel reports them: which are alive, which belong to a run, and how to end a whole tree.
 
-PIDs are reused, so a process is known by its PID together with its start time and the machine's boot id.
+PIDs are reused, so a process is identified by its PID, its start time and the machine's boot id.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 RUN_ID_VARIABLE = "LABWRIGHT_RUN_ID"
-METRIC_FILES_VARIABLE = "LABWRIGHT_METRIC_FILES"  # the one of ours that a user sets for a job
-NO_SUCH_PROGRAM = (FileNotFoundError, PermissionError)  # the second one where a folder of PATH is closed to this user
+METRIC_FILES_VARIABLE = "LABWRIGHT_METRIC_FILES"  # set by the user, unlike our other variables
+NO_SUCH_PROGRAM = (FileNotFoundError, PermissionError)  # the second one if the user may not read a folder of PATH
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +37,7 @@ class ProcessIdentity:
 
     @property
     def is_here(self) -> bool:
-        """By name, or by the kernel: a container that is made anew has another name and the same processes."""
+        """Whether it is on this machine, by host name or boot id: a recreated container has a new name."""
         return self.host == socket.gethostname() or self.boot_id == boot_id()
 
     @property
@@ -51,7 +51,7 @@ def identity(pid: int) -> ProcessIdentity:
 
 
 def read_identity(path: str | os.PathLike[str]) -> ProcessIdentity | None:
-    """Who a file names; None where there is none, or it says something else."""
+    """Return the process that a file names, or None if there is no valid one."""
     try:
         with open(path, "rb") as file:
             return ProcessIdentity.from_dict(json.loads(file.read()))
@@ -60,7 +60,7 @@ def read_identity(path: str | os.PathLike[str]) -> ProcessIdentity | None:
 
 
 def kept_exit_code(path: str) -> int | None:
-    """What `sdk/exit_code.py` had the C library keep there; None if it has not come to that."""
+    """Return the exit code that the C library saved for `sdk/exit_code.py`, or None if there is none yet."""
     try:
         with open(path, "rb") as file:
             kept = file.read()
@@ -70,8 +70,10 @@ def kept_exit_code(path: str) -> int | None:
 
 
 def terminate(process: ProcessIdentity) -> bool:
-    """TERM to this process and no other: the handle is taken first, so that its number cannot change hands between
-    the look and the signal. False if it has ended."""
+    """Send TERM to exactly this process and return whether it was alive.
+
+    The handle is taken first, so the PID cannot be reused between the check and the signal.
+    """
     try:
         handle = os.pidfd_open(process.pid)
     except ProcessLookupError:
@@ -88,8 +90,8 @@ def terminate(process: ProcessIdentity) -> bool:
 
 
 def user_name() -> str:
-    """Whose process this is; a number where the system has no name for it, as in many containers."""
-    import getpass  # few need it, and every sidecar starts with this module
+    """Return the name of the current user, or its number if it has no name, as in many containers."""
+    import getpass  # imported here: rarely needed, and every sidecar loads this module
 
     try:
         return getpass.getuser()
@@ -104,13 +106,13 @@ def boot_id() -> str:
 
 
 def start_time(pid: int) -> int | None:
-    """Clock ticks since boot, or None once the process has ended (a zombie has ended too)."""
+    """Return the start in clock ticks since boot, or None if the process has ended. A zombie has ended."""
     fields = _stat_fields(pid)
     return None if fields is None or fields[0] in ("Z", "X") else int(fields[19])
 
 
 def state_of(pid: int) -> str | None:
-    """The kernel's letter; none once it is gone."""
+    """Return the kernel's state letter, or None if there is no such process."""
     fields = _stat_fields(pid)
     return None if fields is None else fields[0]
 
@@ -121,7 +123,7 @@ def parent_of(pid: int) -> int | None:
 
 
 def work_of(pid: int) -> int:
-    """Processor time so far, in the kernel's ticks."""
+    """Return the processor time so far in clock ticks."""
     fields = _stat_fields(pid)
     return 0 if fields is None else int(fields[11]) + int(fields[12])
 
@@ -132,7 +134,7 @@ def _stat_fields(pid: int) -> list[str] | None:
             text = file.read().decode(errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return None
-    return text[text.rindex(")") + 2 :].split()  # the name may hold spaces and brackets
+    return text[text.rindex(")") + 2 :].split()  # the name may contain spaces and brackets
 
 
 def all_pids() -> list[int]:
@@ -140,9 +142,9 @@ def all_pids() -> list[int]:
 
 
 def children_of(pid: int) -> list[int]:
-    """Straight from the kernel where it offers the list; by a look at every process where it does not.
+    """Return the children from the kernel's list, or by checking every process if the kernel has no list.
 
-    A child belongs to the thread that forked it, so every thread is asked.
+    A child belongs to the thread that forked it, so every thread is read.
     """
     children: list[int] = []
     try:
@@ -151,7 +153,7 @@ def children_of(pid: int) -> list[int]:
                 children.extend(int(text) for text in file.read().split())
     except FileNotFoundError:
         return [other for other in all_pids() if parent_of(other) == pid]
-    except ProcessLookupError:  # it ended while we read
+    except ProcessLookupError:  # the process ended while we read
         return children
     return children
 
@@ -168,14 +170,14 @@ def descendants_of(pid: int) -> set[int]:
 
 
 def processes_of_run(run_id: str) -> set[int]:
-    """Every live process of this user whose environment names the run: also daemons that escaped the tree."""
+    """Return every live process of this user whose environment names the run, including detached daemons."""
     mark = f"{RUN_ID_VARIABLE}={run_id}".encode()
     found = set()
     for pid in all_pids():
         try:
             with open(f"/proc/{pid}/environ", "rb") as file:
                 belongs = mark in file.read().split(b"\0")
-        except OSError:  # it ended meanwhile, or it is somebody else's
+        except OSError:  # the process ended, or it belongs to another user
             continue
         if belongs and start_time(pid) is not None:
             found.add(pid)
@@ -188,14 +190,14 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def parents_first(pids: Iterable[int]) -> list[int]:
-    """In the order in which they are to be ended: a shell that outlives its command begins the next one."""
+    """Sort processes for ending: a shell that outlives its command would start the next one."""
     return sorted(pids, key=lambda pid: (start_time(pid) or 0, pid))
 
 
 def end_tree(find: Callable[[], Iterable[int]], grace_seconds: float, reap: Callable[[], None] = lambda: None) -> int:
-    """TERM, wait for up to the grace, KILL until nobody is left. Answers how many were met in all.
+    """Send TERM, wait up to the grace time, then KILL until no process is left. Return how many were found in all.
 
-    `find` is asked again and again, since a dying tree may still fork; `reap` lets a parent collect its dead.
+    `find` is called repeatedly, because a dying tree may still fork. `reap` lets a parent collect ended children.
     """
     met: set[int] = set()
     deadline = time.monotonic() + grace_seconds
@@ -204,7 +206,7 @@ def end_tree(find: Callable[[], Iterable[int]], grace_seconds: float, reap: Call
         for pid in parents_first(alive):
             if killing or pid not in met:
                 send_signal(pid, signal.SIGKILL if killing else signal.SIGTERM)
-                send_signal(pid, signal.SIGCONT)  # a stopped process sees neither until it goes on
+                send_signal(pid, signal.SIGCONT)  # a stopped process gets no signal until it continues
         met |= alive
         time.sleep(0.02)
         reap()

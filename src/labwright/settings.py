@@ -16,48 +16,48 @@ from labwright.paths import CONFIG_FILE, DEFAULT_LEASE_DIR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The comment beside each is its documentation; `docs/reference/settings.md` is checked against this list."""
+    """Each comment documents its setting. A test checks `docs/reference/settings.md` against this list."""
 
     host: str = "127.0.0.1"  # address to listen on
-    port: int = 8484  # 0 or taken by default: a free one is chosen
-    allowed_hosts: str = ""  # further names, comma-separated, that the Host header may carry
-    max_parallel: int = 0  # runs at a time without GPUs; 0 lets detection decide
-    lease_dir: str = DEFAULT_LEASE_DIR  # where GPU leases live; one for the whole machine
-    gpu_busy_memory_mb: int = 1024  # a card with more memory in use than this is not free
-    gpu_busy_utilization: int = 10  # nor one that is busier than this, in percent
-    ageing_seconds: float = 30.0  # after this long a wide run is no longer passed by narrow ones
-    grace_seconds: float = 10.0  # between TERM and KILL
-    log_cap_mb: int = 1024  # an output larger than this keeps its head and its tail
+    port: int = 8484  # 0, or the default port in use: a free port is chosen
+    allowed_hosts: str = ""  # additional names for the Host header, comma-separated
+    max_parallel: int = 0  # max parallel runs without GPUs; 0: detection decides
+    lease_dir: str = DEFAULT_LEASE_DIR  # folder of the GPU leases, one per machine
+    gpu_busy_memory_mb: int = 1024  # a GPU with more memory in use than this is busy
+    gpu_busy_utilization: int = 10  # a GPU with a higher utilization than this percentage is busy
+    ageing_seconds: float = 30.0  # a wide run that has waited this long goes before narrow ones
+    grace_seconds: float = 10.0  # seconds between TERM and KILL
+    log_cap_mb: int = 1024  # a larger output keeps only its start and its end
     backup_minutes: float = 30.0  # between online backups of the database
-    backups_kept: int = 5  # newest ones
+    backups_kept: int = 5  # how many of the newest backups to keep
     snapshot_file_mb: int = 20  # larger files are recorded by size and time, not copied
     keep_days: int = 90  # `labwright gc`: logs and snapshots of ended runs older than this
     keep_archived_days: int = 30  # `labwright gc`: archived runs older than this are deleted
-    tmux: bool = True  # open a viewer window for each run where tmux is there
-    notify_timeout_seconds: float = 10.0  # how long a channel may take to answer
-    notify_retry_seconds: float = 2.0  # before the second try of a notification; later ones wait longer
-    notify_answer_hours: float = 24.0  # how long a channel that may answer approvals can do so
-    metrics_key_value: bool = False  # take `key=value` pairs in the output as metrics, not only JSON lines
-    system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0 takes none
+    tmux: bool = True  # open a viewer window for each run if tmux is installed
+    notify_timeout_seconds: float = 10.0  # timeout of a notification channel
+    notify_retry_seconds: float = 2.0  # before the first retry of a notification; later retries wait longer
+    notify_answer_hours: float = 24.0  # how long an approval can be answered from a channel
+    metrics_key_value: bool = False  # read `key=value` pairs in the output as metrics, not only JSON lines
+    system_metrics_seconds: float = 5.0  # between samples of processor, memory and disk; 0: no samples
     agent_token_hours: float = 12.0  # how long the token of a rendered skill is valid
-    server_log_json: bool = False  # the server's own log as one JSON object a line, for programs that read it
+    server_log_json: bool = False  # write the server log as one JSON object per line
     state_dir: str = ""  # local folder for the database when the project is on a network file system
-    model: str = ""  # `provider:model`; empty or `offline`: offline rules, and nothing leaves the machine
-    model_cheap: str = ""  # for small questions; empty: `model`
-    model_heavy: str = ""  # for hard ones; empty: `model`
-    model_max_tokens: int = 0  # longest answer; 0: as long as the provider lets it be
-    model_silence_seconds: float = 120.0  # a connection to a model that is silent for longer is given up
-    model_answer_seconds: float = 900.0  # nor may one whole answer take longer
-    model_retries: int = 4  # further tries after a fault that passes
-    model_requests_per_minute: int = 0  # at most so many questions to one provider; 0: no limit
-    session_token_limit: int = 5_000_000  # a session that used so many tokens pauses and asks; 0: no limit
-    session_usd_limit: float = 10.0  # or so much money, where the prices are known; 0: no limit
-    agent_max_rounds: int = 25  # answers of a model in one turn; then it stops and says so
-    agent_result_chars: int = 12_000  # no answer of a tool is longer
-    shell_seconds: float = 300.0  # no command in an agent's shell takes longer
-    shell_cpu_seconds: int = 60  # nor more processor time, all its processes together
-    shell_memory_mb: int = 4096  # nor more memory
-    agent_history_chars: int = 150_000  # longer conversations reach the model with their older turns summed up
+    model: str = ""  # `provider:model`; empty or `offline`: offline rules, nothing leaves the machine
+    model_cheap: str = ""  # model for simple requests; empty: `model`
+    model_heavy: str = ""  # model for hard requests; empty: `model`
+    model_max_tokens: int = 0  # max tokens per response; 0: the provider's limit
+    model_silence_seconds: float = 120.0  # timeout without data from a model
+    model_answer_seconds: float = 900.0  # timeout per response
+    model_retries: int = 4  # retries after a temporary error
+    model_requests_per_minute: int = 0  # rate limit per provider; 0: no limit
+    session_token_limit: int = 5_000_000  # a session pauses and asks after this many tokens; 0: no limit
+    session_usd_limit: float = 10.0  # or after this cost, if prices are known; 0: no limit
+    agent_max_rounds: int = 25  # max responses of a model per turn
+    agent_result_chars: int = 12_000  # max length of a tool result
+    shell_seconds: float = 300.0  # timeout of a command in an agent's shell
+    shell_cpu_seconds: int = 60  # its processor time limit, over all processes
+    shell_memory_mb: int = 4096  # its memory limit
+    agent_history_chars: int = 150_000  # in longer conversations the model gets a summary of the older turns
 
 
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -105,7 +105,7 @@ _LARGEST = 1e15
 _NEVER_EMPTY = ("host", "lease_dir")
 
 
-# What is used up at start: a change of these holds from the next one on.
+# Read only at start: a change takes effect after a restart.
 AT_START = frozenset(
     {
         "host",
@@ -127,13 +127,13 @@ def load_settings(project: Path, environ: Mapping[str, str] = os.environ) -> Set
 
 
 def settings_of(path: Path, data: Mapping[str, Any], environ: Mapping[str, str] = os.environ) -> Settings:
-    """As they would be if the file at `path` said this."""
+    """Return the settings that follow from this content of the file at `path`."""
     values = _from_data(path, data)
     for field in fields(Settings):
         variable = variable_of(field.name)
         if variable in environ:
             given = _from_text(environ[variable], type(field.default))
-            values[field.name] = checked_value(variable, field.name, given, "Mend or unset the variable")
+            values[field.name] = checked_value(variable, field.name, given, "Fix or unset the variable")
     return Settings(**values)
 
 
@@ -142,7 +142,7 @@ def variable_of(name: str) -> str:
 
 
 def unknown_tables(project: Path) -> list[str]:
-    """Tables of `labwright.toml` that nobody reads, in words: most likely mistyped, so not to be passed in silence."""
+    """Return a message for each unknown table of `labwright.toml`: it is probably misspelled."""
     path = project / CONFIG_FILE
     tables = [key for key, value in _parsed(path).items() if isinstance(value, dict) or _is_tables(value)]
     return [f"{path}: [{name}] has no effect: {_unknown(name)}" for name in tables if name not in TABLES]
@@ -154,14 +154,14 @@ def _unknown(table: str) -> str:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """What was most likely meant, or nothing."""
+    """Return the known name that is most similar, or an empty text."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, list(known), n=1)), "")
 
 
 def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
-    """The `[[name]]` tables of `labwright.toml`, for whoever knows what is in them."""
+    """Return the `[[name]]` tables of `labwright.toml`. The caller validates their content."""
     path = project / CONFIG_FILE
     found = _parsed(path).get(name, [])
     if not isinstance(found, list) or not all(isinstance(table, dict) for table in found):
@@ -170,7 +170,7 @@ def load_tables(project: Path, name: str) -> list[dict[str, Any]]:
 
 
 def load_table(project: Path, name: str) -> dict[str, Any]:
-    """The `[name]` table of `labwright.toml`, likewise."""
+    """Return the `[name]` table of `labwright.toml`. The caller validates its content."""
     path = project / CONFIG_FILE
     found = _parsed(path).get(name, {})
     if not isinstance(found, dict):
@@ -188,9 +188,9 @@ def _parsed(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text())
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} is not valid TOML: {error}.", hint="Mend the line it names, then try again.") from error
+        raise Invalid(f"{path} is not valid TOML: {error}.", hint="Fix that line and try again.") from error
     except OSError as error:
-        raise Invalid(f"{path} cannot be read: {error.strerror}.", hint="Make it a file that you can read.") from error
+        raise Invalid(f"{path} cannot be read: {error.strerror}.", hint="Make the file readable.") from error
 
 
 def _from_data(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -198,17 +198,17 @@ def _from_data(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in data.items():
         if isinstance(value, dict) or _is_tables(value):
-            continue  # tables belong to later readers
+            continue  # other modules read the tables
         if key not in known:
             near = nearest(key, known)
             hint = f"Did you mean {near}?" if near else f"Known: {', '.join(sorted(known))}."
             raise Invalid(f"{path}: unknown setting {key!r}.", hint=hint)
-        values[key] = checked_value(f"{path}: {key}", key, value, "Mend or remove the line")
+        values[key] = checked_value(f"{path}: {key}", key, value, "Fix or remove the line")
     return values
 
 
 def _from_text(text: str, kind: type) -> object:
-    """As its kind reads it; what cannot be read stays text, and is refused like a wrong value in the file."""
+    """Parse the text as this type. Text that cannot be parsed is returned and refused later like a wrong value."""
     try:
         if kind is bool:
             return {"1": True, "true": True, "yes": True, "0": False, "false": False, "no": False}[text.lower()]
@@ -218,27 +218,27 @@ def _from_text(text: str, kind: type) -> object:
 
 
 def checked_value(where: str, name: str, value: object, remedy: str) -> Any:
-    """As the setting keeps it; refused in words that say where it stands and what to do."""
+    """Return the value in the type of the setting, or raise Invalid with its place and a remedy."""
     default = getattr(Settings(), name)
     if isinstance(default, float) and type(value) is int:
         value = float(value) if abs(value) < _LARGEST else math.inf
     if type(value) is type(default) and _is_in_bounds(name, value):
         return value
     raise Invalid(
-        f"{where} must be {_wanted(name, default)}, not {value!r}.",
+        f"{where} must be {_expected(name, default)}, not {value!r}.",
         hint=f"{remedy}; the default is {_shown(default)}.",
     )
 
 
 def _is_in_bounds(name: str, value: object) -> bool:
-    """NaN is in no bounds."""
+    """Return whether the value is allowed. NaN never is."""
     if name in BOUNDS and isinstance(value, int | float):
         low, high = BOUNDS[name]
         return low <= value <= high
     return name not in _NEVER_EMPTY or bool(str(value).strip())
 
 
-def _wanted(name: str, default: object) -> str:
+def _expected(name: str, default: object) -> str:
     if name in BOUNDS:
         low, high = BOUNDS[name]
         return f"{'a whole number' if isinstance(default, int) else 'a number'} from {low:g} to {high:.15g}"

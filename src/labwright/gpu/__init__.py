@@ -1,1 +1,1 @@
-"""What the driver says about the cards, and the leases that keep two runs off one of them."""
+"""GPU detection through the driver, and leases that keep two runs off one GPU."""

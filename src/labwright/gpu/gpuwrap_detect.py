@@ -1,6 +1,6 @@
-"""The detector, run as `python -I -S gpuwrap_detect.py`: prints as one JSON object what the driver says.
+"""The GPU detector, run as `python -I -S gpuwrap_detect.py`. It prints the driver's report as one JSON object.
 
-A script of its own because a driver call can hang and cannot be interrupted; its caller sets the time-out.
+It is a separate script because a driver call can hang and cannot be interrupted. The caller sets the timeout.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-if __name__ == "__main__":  # with -I -S neither the package nor site-packages is on the path
+if __name__ == "__main__":  # -I -S leaves the package and site-packages off the path
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from labwright.domain.gpu import Gpu, GpuProcess
@@ -37,15 +37,15 @@ _PROCESS_FIELDS = ("gpu_uuid", "pid", "used_memory")
 
 
 class DriverError(Exception):
-    """The driver is there and answers with an error."""
+    """The driver exists but reports an error."""
 
 
 class DriverAbsentError(Exception):
-    """There is no such way to ask on this machine."""
+    """This machine does not have this interface to the driver."""
 
 
 def detect(samples: int = 1, interval: float = 0.1) -> Detection:
-    """NVML, else nvidia-smi, else none; several samples give the highest readings and every process seen."""
+    """Detect GPUs with NVML, else nvidia-smi, else none. Several samples give the maximum and all processes seen."""
     errors: list[str] = []
     for look in (look_with_nvml, look_with_nvidia_smi):
         try:
@@ -113,7 +113,7 @@ def _read_nvml(nvml: Any) -> Detection:
         try:
             handle = nvml.nvmlDeviceGetHandleByIndex(position)
             cards.append((_text(nvml.nvmlDeviceGetPciInfo(handle).busId), _nvml_card(nvml, handle)))
-        except nvml.NVMLError as error:  # one card that fell off the bus must not hide the others
+        except nvml.NVMLError as error:  # one failed GPU must not hide the others
             errors.append(f"NVML, GPU {position}: {error}")
     return Detection(
         source="nvml",
@@ -139,7 +139,7 @@ def _nvml_card(nvml: Any, handle: Any) -> Gpu:
 
 
 def _nvml_memory(nvml: Any, handle: Any) -> Any:
-    """Version 2 leaves out what the driver reserves for itself, as nvidia-smi does; old drivers lack it."""
+    """Read the memory. Version 2 excludes the driver's own reserve, like nvidia-smi; old drivers lack it."""
     try:
         return nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
     except nvml.NVMLError_FunctionNotFound:
@@ -147,7 +147,7 @@ def _nvml_memory(nvml: Any, handle: Any) -> Any:
 
 
 def _supported(nvml: Any, read: Callable[[], Any]) -> Any:
-    """None where this kind of card has no such reading (MIG, unified memory)."""
+    """Return the reading, or None if this kind of GPU does not have it (MIG, unified memory)."""
     try:
         return read()
     except nvml.NVMLError_NotSupported:
@@ -193,18 +193,18 @@ def _query(what: str, fields: Sequence[str]) -> list[list[str]]:
 
 
 def _number(text: str) -> int:
-    """0 for "[N/A]" and "[Not Supported]", which stand where a card has no such reading."""
+    """Return the number, or 0 for "[N/A]" and "[Not Supported]"."""
     return int(text) if text.isdigit() else 0
 
 
 def _in_bus_order(cards: Sequence[tuple[str, Gpu]]) -> tuple[Gpu, ...]:
-    """Numbered as CUDA numbers them with CUDA_DEVICE_ORDER=PCI_BUS_ID."""
+    """Number the GPUs as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID."""
     ordered = sorted(cards, key=lambda card: _bus_key(card[0]))
     return tuple(replace(gpu, index=index) for index, (_, gpu) in enumerate(ordered))
 
 
 def _bus_key(bus_id: str) -> tuple[int, ...]:
-    """`00000000:3B:00.0` as numbers: the width of the domain differs between drivers."""
+    """Return `00000000:3B:00.0` as numbers: drivers print the domain with different widths."""
     parts = bus_id.replace(".", ":").split(":")
     return tuple(int(part, 16) for part in parts)
 
@@ -213,11 +213,11 @@ def _processes(running: Iterable[tuple[int, int]]) -> tuple[GpuProcess, ...]:
     memory: dict[int, int] = {}
     for pid, megabytes in running:
         memory[pid] = max(megabytes, memory.get(pid, 0))
-    return tuple(_seen_in_proc(pid, memory[pid]) for pid in sorted(memory))
+    return tuple(_with_owner(pid, memory[pid]) for pid in sorted(memory))
 
 
-def _seen_in_proc(pid: int, memory_mb: int) -> GpuProcess:
-    """Owner and name where /proc shows them; in a container the driver gives pids of the host."""
+def _with_owner(pid: int, memory_mb: int) -> GpuProcess:
+    """Return the process with owner and name if /proc shows them. In a container the driver reports host PIDs."""
     try:
         uid = os.stat(f"/proc/{pid}").st_uid
         with open(f"/proc/{pid}/comm", errors="replace") as file:
@@ -237,12 +237,12 @@ def _user_name(uid: int) -> str:
 
 
 def _text(value: str | bytes) -> str:
-    """Older releases of pynvml answer bytes."""
+    """Older releases of pynvml return bytes."""
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Print what the NVIDIA driver says about the GPUs, as JSON.")
+    parser = argparse.ArgumentParser(description="Print the NVIDIA driver's report about the GPUs as JSON.")
     parser.add_argument("--samples", type=int, default=1)
     parser.add_argument("--interval", type=float, default=0.1)
     parser.add_argument("--pynvml-dir", default=os.environ.get(PYNVML_DIR_VARIABLE, ""))

@@ -1,6 +1,6 @@
-"""Leases: an flock on one file a GPU, in a directory for the whole machine, inherited by the job.
+"""Leases: an flock on one file per GPU, in one directory per machine, inherited by the job.
 
-Cooperative: a process that takes no lease is not kept off a card; the driver check is for those.
+Leases are cooperative: they do not stop a process that takes none. The driver check finds such processes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _SUFFIX = ".lease"
 
 
 class Lease:
-    """Cards held by this process and by whoever inherited the descriptors."""
+    """GPUs held by this process and by every process that inherited the descriptors."""
 
     def __init__(self, held: dict[str, int]) -> None:
         self._held = held
@@ -35,12 +35,12 @@ class Lease:
         return tuple(self._held.values())
 
     def make_inheritable(self) -> None:
-        """The job then keeps its cards locked even if this process is killed."""
+        """Let the job inherit the locks, so that its GPUs stay locked even if this process is killed."""
         for descriptor in self._held.values():
             os.set_inheritable(descriptor, True)
 
     def release(self) -> None:
-        """Free the cards now, although a stray child may still have the descriptors."""
+        """Free the GPUs now, even if a stray child still has the descriptors."""
         while self._held:
             _, descriptor = self._held.popitem()
             try:
@@ -51,14 +51,14 @@ class Lease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contended:
-    """Why there was no lease: cards that others hold, and free ones that older waiters come first for."""
+    """Why there was no lease: GPUs that others hold, and free GPUs that are reserved for older waiters."""
 
     holders: dict[str, LeaseHolder] = field(default_factory=dict)
     kept: dict[str, Waiter] = field(default_factory=dict)
 
 
 class LeaseWaiter:
-    """Takes `count` cards at once or none, in turn with everyone else on the machine who waits."""
+    """Take `count` GPUs at once or none, in turn with all other waiters on the machine."""
 
     def __init__(self, directory: str, *, run_id: str, user: str, count: int, ageing_seconds: float) -> None:
         self._directory = directory
@@ -68,7 +68,7 @@ class LeaseWaiter:
         self._ticket = Ticket(waiter)
 
     def try_take(self, usable: Sequence[str]) -> Lease | Contended:
-        """One look; `usable` are the cards that would do, the best first. Waiting is the caller's loop."""
+        """Try once. `usable` are the acceptable GPUs, the best first. The caller repeats the call to wait."""
         with lease_dir.locked(self._directory) as directory, _Cards(directory, usable) as cards:
             kept = self._kept(directory, tuple(cards.free))
             mine = pick_gpus(tuple(cards.free), kept, self._ticket.waiter.count)
@@ -76,7 +76,9 @@ class LeaseWaiter:
                 self._ticket.show(directory, tuple(usable))
                 return Contended(holders=cards.taken, kept=kept)
             if self._ticket.is_filed:
-                self._ticket.show(directory, ())  # wants nothing more, keeps its age in case the driver objects
+                self._ticket.show(
+                    directory, ()
+                )  # requests nothing more but keeps its age, in case the driver check fails
             return cards.keep(mine, self._ticket.waiter.run_id, self._ticket.waiter.user)
 
     def close(self) -> None:
@@ -87,22 +89,22 @@ class LeaseWaiter:
             with lease_dir.locked(self._directory) as directory:
                 self._ticket.drop(directory)
         except lease_dir.LeaseDirError:
-            self._ticket.abandon()  # unlocked where it lies, it counts for nobody
+            self._ticket.abandon()  # an unlocked ticket no longer counts
 
     def _kept(self, directory: int, free: tuple[str, ...]) -> dict[str, Waiter]:
         if not free:
-            return {}  # the usual poll: nothing to share out, so nobody's ticket need be read
+            return {}  # the usual case: no free GPU, so no ticket needs to be read
         return kept_for_others(free, waiters_ahead(directory, self._ticket), time.time())
 
 
 def take_named(directory: str, uuids: Sequence[str], *, run_id: str, user: str) -> tuple[Lease, dict[str, LeaseHolder]]:
-    """Those of the cards that are free, out of turn, and who holds the others: the command uses all of them."""
+    """Take the free ones of these GPUs out of turn, and return who holds the others. The command uses all of them."""
     with lease_dir.locked(directory) as opened, _Cards(opened, uuids) as cards:
         return cards.keep(tuple(cards.free), run_id, user), cards.taken
 
 
 def check(directory: str) -> None:
-    """Raises what the next lease would, be it for the file of a single card."""
+    """Raise the error that the next lease would raise, also for the file of a single GPU."""
     lease_dir.check(directory)
     if not lease_dir.exists(directory):
         return
@@ -113,10 +115,10 @@ def check(directory: str) -> None:
 
 
 def holders(directory: str) -> dict[str, LeaseHolder]:
-    """Who holds which card now, by the locks alone; text without a lock is no lease.
+    """Return the holder of each leased GPU, judged by the locks alone. Text without a lock is not a lease.
 
-    A test lock can make a concurrent try for the same card fail, and /proc/locks hides a lock whose taker has
-    died when read inside a container, so the test is made where nobody else can be trying: under the mutex.
+    Testing a lock can make a concurrent attempt fail, and inside a container /proc/locks hides locks whose taker has
+    died. So the test runs under the mutex, where no other attempt can run.
     """
     if not lease_dir.exists(directory):
         return {}
@@ -125,7 +127,7 @@ def holders(directory: str) -> dict[str, LeaseHolder]:
 
 
 class _Cards:
-    """Cards under the mutex: those nobody holds, locked while we look, and the holders of the others."""
+    """GPUs under the mutex: the free ones, locked during the check, and the holders of the others."""
 
     def __init__(self, directory: int, uuids: Iterable[str]) -> None:
         self.free: dict[str, int] = {}
@@ -136,7 +138,7 @@ class _Cards:
     def __enter__(self) -> _Cards:
         try:
             for uuid in self._uuids:
-                self._look_at(uuid)
+                self._check_gpu(uuid)
         except BaseException:
             self.__exit__()
             raise
@@ -152,14 +154,14 @@ class _Cards:
             lease_dir.write_object(self.free[uuid], asdict(holder))
         return Lease({uuid: self.free.pop(uuid) for uuid in uuids})
 
-    def _look_at(self, uuid: str) -> None:
+    def _check_gpu(self, uuid: str) -> None:
         name = _file_name(uuid)
         descriptor = lease_dir.open_shared(self._directory, name)
         while lease_dir.try_lock(descriptor):
             if lease_dir.is_current(self._directory, name, descriptor):
                 self.free[uuid] = descriptor
                 return
-            lease_dir.unlock(descriptor)  # a cleaner removed it meanwhile: its lock would protect nothing
+            lease_dir.unlock(descriptor)  # the file was removed in the meantime: its lock would protect nothing
             descriptor = lease_dir.open_shared(self._directory, name)
         self.taken[uuid] = _holder_from(lease_dir.read_object(descriptor))
         os.close(descriptor)
@@ -172,8 +174,8 @@ def _file_name(uuid: str) -> str:
 
 
 def _leased_once(directory: int) -> list[str]:
-    """Cards that have a lease file; links and the like are no leases, nor is what its owner keeps from others: whoever
-    wants that very card is told."""
+    """Return the GPUs that have a usable lease file. Links and files of others that we may not open do not count:
+    a request for that GPU reports the problem."""
     found = []
     for name in sorted(os.listdir(directory)):
         uuid = name.removesuffix(_SUFFIX)

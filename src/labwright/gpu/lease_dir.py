@@ -1,7 +1,7 @@
-"""The machine-wide lease directory: its one mutex, and opening files in it that other users may have planted.
+"""The lease directory of a machine: its mutex, and safe access to files that other users may have planted.
 
-Cooperative between users: whoever can write here can also get in the way. What is guarded against is being
-made to follow a link, to write into someone's file, to block, or to print another user's control characters.
+Users cooperate: anyone who can write here can also disturb others. The code does prevent that a planted file makes us
+follow a link, write to a foreign file, block, or print control characters.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from typing import Any
 
 from labwright.domain.errors import LabwrightError
 
-MUTEX_SECONDS = 2.0  # it is held for a fraction of a millisecond
+MUTEX_SECONDS = 2.0  # it is normally held for a fraction of a millisecond
 _MUTEX = "mutex"
-_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a planted FIFO must not hang us
-_EVERYONES = 0o1777  # any user takes leases; sticky, so that none removes another's
+_SAFE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # non-blocking: a planted FIFO must not block us
+_EVERYONES = 0o1777  # every user takes leases; sticky, so that nobody removes another's file
 _MAX_BYTES = 16384
 _CREATION_WINDOW_SECONDS = 0.2
 
@@ -31,14 +31,14 @@ class LeaseDirError(LabwrightError):
 
     code = "lease_dir_unusable"
     hint = (
-        "Make it a directory that everyone can write to (mode 1777), remove the file in it that is named, if one is, "
-        "or set LABWRIGHT_LEASE_DIR to another."
+        "Make it a directory that everyone can write to (mode 1777), remove the file that the message names, "
+        "or set LABWRIGHT_LEASE_DIR to another directory."
     )
 
 
 @contextmanager
 def locked(path: str, *, create: bool = True) -> Iterator[int]:
-    """The directory's descriptor, with the mutex held: every lock in it is taken or tested only here."""
+    """Yield the directory's descriptor with the mutex held. Every lock in it is taken or tested only here."""
     try:
         directory = _open_directory(path, create)
         try:
@@ -56,12 +56,12 @@ def locked(path: str, *, create: bool = True) -> Iterator[int]:
 
 
 def exists(path: str) -> bool:
-    """Whether anyone ever took a lease there."""
+    """Return whether anyone ever took a lease there."""
     return os.path.lexists(os.path.join(path, _MUTEX))
 
 
 def check(path: str) -> None:
-    """Raises what the next lease would, as far as it can be told without making anything."""
+    """Raise the error that the next lease would raise, as far as it shows without creating anything."""
     if exists(path):
         with locked(path, create=False):
             return
@@ -70,12 +70,12 @@ def check(path: str) -> None:
         place = os.path.dirname(place)
     if os.path.isdir(place) and os.access(place, os.W_OK | os.X_OK):
         return
-    why = "may not be written to" if os.path.isdir(place) else "is no directory"
+    why = "is not writable" if os.path.isdir(place) else "is not a directory"
     raise LeaseDirError(f"The GPU lease directory {path} cannot be used: {place} {why}.")
 
 
 def open_shared(directory: int, name: str, mode: int = 0o666) -> int:
-    """Open a file for reading and writing, made if missing; refuse anything but a plain file of one name."""
+    """Open a file for reading and writing and create it if missing. Refuse links and special files."""
     for _ in range(100):
         try:
             # Without O_CREAT: fs.protected_regular refuses it on another user's file in a sticky directory.
@@ -86,7 +86,7 @@ def open_shared(directory: int, name: str, mode: int = 0o666) -> int:
             return create_plain(directory, name, mode)
         except FileExistsError:
             continue
-    raise OSError(errno.EAGAIN, "the file keeps vanishing", name)
+    raise OSError(errno.EAGAIN, "the file keeps disappearing", name)
 
 
 def open_plain(directory: int, name: str, flags: int) -> int:
@@ -94,13 +94,13 @@ def open_plain(directory: int, name: str, flags: int) -> int:
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode) or facts.st_nlink > 1:
         os.close(descriptor)
-        raise OSError(errno.EPERM, "not a plain file of its own", name)
+        raise OSError(errno.EPERM, "not a regular file with one name", name)
     return descriptor
 
 
 def create_plain(directory: int, name: str, mode: int) -> int:
     descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | _SAFE, mode, dir_fd=directory)
-    os.fchmod(descriptor, mode)  # whatever the umask says: other users need it
+    os.fchmod(descriptor, mode)  # regardless of the umask: other users need access
     return descriptor
 
 
@@ -122,13 +122,13 @@ def try_lock(descriptor: int) -> bool:
 
 
 def unlock(descriptor: int) -> None:
-    """Explicitly: a process forked meanwhile still has the descriptor, and closing ours would not free it."""
+    """Unlock explicitly: a forked process may still have the descriptor, so closing ours would not free it."""
     fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)
 
 
 def is_current(directory: int, name: str, descriptor: int) -> bool:
-    """Whether the name still leads to the open file; a lock on a removed one protects nothing."""
+    """Return whether the name still refers to the open file. A lock on a removed file protects nothing."""
     try:
         named = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
@@ -137,7 +137,7 @@ def is_current(directory: int, name: str, descriptor: int) -> bool:
 
 
 def read_object(descriptor: int) -> dict[str, Any]:
-    """Another user's JSON: bounded, and empty when it is not an object."""
+    """Read another user's JSON with a size limit. Return an empty dict if it is not an object."""
     try:
         data = json.loads(os.pread(descriptor, _MAX_BYTES, 0))
     except (ValueError, RecursionError):
@@ -151,7 +151,7 @@ def write_object(descriptor: int, data: dict[str, Any]) -> None:
 
 
 def clean(value: object, limit: int = 100) -> str:
-    """Printable text only: it ends up in terminals and pages."""
+    """Keep only printable text: it is shown in terminals and pages."""
     return "".join(c for c in value[:limit] if c.isprintable()) if isinstance(value, str) else ""
 
 
@@ -167,9 +167,9 @@ def _open_directory(path: str, create: bool) -> int:
 
 
 def _take_mutex(directory: int, create: bool) -> int | None:
-    """None after a while: a process stopped inside must not stop the whole machine.
+    """Take the mutex, or return None after a timeout: a stopped process must not block the whole machine.
 
-    Going on without it is safe, since each card has a lock of its own; only the order of the queue may slip.
+    Continuing without it is safe, because each GPU has its own lock. Only the order of the queue may change.
     """
     deadline = time.monotonic() + MUTEX_SECONDS
     descriptor = _open_mutex(directory, create)
@@ -180,12 +180,12 @@ def _take_mutex(directory: int, create: bool) -> int | None:
         if time.monotonic() > deadline:
             os.close(descriptor)
             return None
-        time.sleep(0.0005 + time.monotonic_ns() % 2_000_000 / 1e9)  # unevenly, so that waiters spread
+        time.sleep(0.0005 + time.monotonic_ns() % 2_000_000 / 1e9)  # uneven, so that waiters spread out
     return descriptor
 
 
 def _open_mutex(directory: int, create: bool) -> int:
-    """Another user's first start makes directory and mutex in two steps each; between them both refuse us."""
+    """Open the mutex, with retries: another user's first start creates it in two steps and is not readable between."""
     deadline = time.monotonic() + _CREATION_WINDOW_SECONDS
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Ask the driver about the cards. It can hang for ever, so only a child process talks to it."""
+"""Query the driver about the GPUs. A driver call can hang forever, so only a child process makes it."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from labwright.processes import all_pids, start_time
 
 DETECTOR = os.path.join(os.path.dirname(os.path.abspath(__file__)), "gpuwrap_detect.py")
 _REAP_SECONDS = 1.0
-_stuck: list[subprocess.Popen[bytes]] = []  # killed in vain: the driver does not let go of them
+_stuck: list[subprocess.Popen[bytes]] = []  # killed, but still stuck in the driver
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Detection:
-    """What was found, by which way, and what went wrong on the way."""
+    """The GPUs found, the source, and errors on the way."""
 
     source: str  # nvml, nvidia-smi or none
     gpus: tuple[Gpu, ...] = ()
@@ -54,13 +54,15 @@ def run_detector(
     env: Mapping[str, str] | None = None,
     pynvml_dir: str | None = None,
 ) -> Detection:
-    """One look at the cards, never longer than about `timeout` seconds, whatever the driver does.
+    """Detect the GPUs within about `timeout` seconds, whatever the driver does.
 
-    While it holds whoever asked it last, nobody is sent after him: a driver that hangs for days would gather thousands.
+    While an earlier detector is stuck in the driver, no new one is started: they would pile up by the thousand.
     """
-    _stuck[:] = [child for child in _stuck if _lives(child)]
+    _stuck[:] = [child for child in _stuck if _is_alive(child)]
     if _stuck:
-        return Detection(source="none", errors=("driver did not answer, and still holds the process that asked it",))
+        return Detection(
+            source="none", errors=("the driver did not answer, and the process that queried it is still stuck",)
+        )
     command = [sys.executable, "-I", "-S", DETECTOR, f"--samples={samples}", f"--interval={interval}"]
     folder = pynvml_dir or find_pynvml_dir()
     if folder:
@@ -71,18 +73,18 @@ def run_detector(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=None if env is None else dict(env),
-        start_new_session=True,  # so that a hung nvidia-smi below it is killed with it
+        start_new_session=True,  # so that a hanging nvidia-smi child is killed too
     )
     try:
         out, err = child.communicate(timeout=timeout)
     except subprocess.TimeoutExpired:
         _abandon(child)
-        return Detection(source="none", errors=(f"driver did not answer in {timeout:g} s",))
+        return Detection(source="none", errors=(f"the driver did not answer within {timeout:g} s",))
     return _parse(out, err)
 
 
 def find_pynvml_dir() -> str | None:
-    """The folder that holds pynvml, found without loading it; None where site-packages is not on the path."""
+    """Return the folder of pynvml without loading it, or None if site-packages is not on the path."""
     import importlib.util
 
     spec = importlib.util.find_spec("pynvml")
@@ -90,22 +92,22 @@ def find_pynvml_dir() -> str | None:
 
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:
-    """Kill it; a process stuck inside the driver cannot even be killed, so do not wait for that."""
+    """Kill the child, but do not wait long: a process stuck in the driver cannot be killed."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
-        pass  # it ended just now
+        pass  # it has just ended
     for pipe in (child.stdout, child.stderr):
         if pipe:
             pipe.close()
     with contextlib.suppress(subprocess.TimeoutExpired):
         child.wait(timeout=_REAP_SECONDS)
-    if _lives(child):
+    if _is_alive(child):
         _stuck.append(child)
 
 
-def _lives(child: subprocess.Popen[bytes]) -> bool:
-    """It, until it is reaped, or an nvidia-smi below it: what nobody reaps is not at work any more."""
+def _is_alive(child: subprocess.Popen[bytes]) -> bool:
+    """Return whether the child or an nvidia-smi below it is still alive. Zombies do not count."""
     return child.poll() is None or any(
         _session_of(pid) == child.pid and start_time(pid) is not None for pid in all_pids()
     )
@@ -114,7 +116,7 @@ def _lives(child: subprocess.Popen[bytes]) -> bool:
 def _session_of(pid: int) -> int | None:
     try:
         return os.getsid(pid)
-    except ProcessLookupError:  # it ended just now
+    except ProcessLookupError:  # it has just ended
         return None
 
 

@@ -1,4 +1,4 @@
-"""The queue for GPUs: one ticket file a waiter, locked while it lives, touched while it is awake.
+"""The GPU queue: one ticket file per waiter, locked while it is alive and touched while it is awake.
 
 Everything here runs with the lease directory's mutex held.
 """
@@ -17,14 +17,14 @@ from labwright.domain.gpu import Waiter
 from labwright.gpu import lease_dir
 
 QUEUE = "queue"
-SILENT_SECONDS = 10.0  # a waiter not heard of for this long (stopped, swapped out) blocks nobody
+SILENT_SECONDS = 10.0  # a waiter without a heartbeat for this long (stopped, swapped out) blocks nobody
 _HEARTBEAT_SECONDS = 1.0
 _SHAPE = re.compile(r"^(\d{20})-[0-9a-f]{8}$")
 _MAX_COUNT = 1024
 
 
 class Ticket:
-    """This process's place in the queue; the name carries its age, so that a listing is the order."""
+    """This process's place in the queue. The name contains its age, so a sorted listing is the queue order."""
 
     def __init__(self, waiter: Waiter) -> None:
         self.waiter = waiter
@@ -37,7 +37,7 @@ class Ticket:
         return self._descriptor >= 0
 
     def show(self, directory: int, usable: tuple[str, ...]) -> None:
-        """File the ticket, or tell others what would do now, or at least that this waiter is awake."""
+        """File the ticket, update the acceptable GPUs, or refresh the heartbeat."""
         queue = lease_dir.open_subdirectory(directory, QUEUE)
         try:
             if not self.is_filed or not lease_dir.is_current(queue, self.name, self._descriptor):
@@ -56,13 +56,13 @@ class Ticket:
         try:
             os.unlink(self.name, dir_fd=queue)
         except FileNotFoundError:
-            pass  # swept from outside; it is gone, which is what was wanted
+            pass  # someone else removed it already
         finally:
             os.close(queue)
             self.abandon()
 
     def abandon(self) -> None:
-        """Let go of the file where it lies: unlocked, the next waiter sweeps it."""
+        """Unlock the file and leave it. The next waiter removes it."""
         if self.is_filed:
             lease_dir.unlock(self._descriptor)
             self._descriptor = -1
@@ -84,7 +84,7 @@ class Ticket:
 
 
 def waiters_ahead(directory: int, own: Ticket) -> list[Waiter]:
-    """Everyone alive and awake who came earlier, oldest first; tickets of the dead are swept on the way."""
+    """Return all earlier waiters that are alive and awake, oldest first. Tickets of dead processes are removed."""
     try:
         queue = os.open(QUEUE, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     except FileNotFoundError:
@@ -101,10 +101,10 @@ def _read(queue: int, name: str) -> Waiter | None:
     try:
         descriptor = lease_dir.open_plain(queue, name, os.O_RDONLY)
     except OSError:
-        return None  # a link, a FIFO or unreadable: not a ticket anyone has to respect
+        return None  # a link, a FIFO or unreadable: not a valid ticket
     try:
         if lease_dir.try_lock(descriptor):
-            with suppress(PermissionError, FileNotFoundError):  # another user's; it no longer counts anyway
+            with suppress(PermissionError, FileNotFoundError):  # another user's ticket, which no longer counts anyway
                 os.unlink(name, dir_fd=queue)
             return None
         if time.time() - os.fstat(descriptor).st_mtime > SILENT_SECONDS:
