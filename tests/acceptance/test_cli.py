@@ -305,7 +305,7 @@ def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -
     assert labwright(lab, "run").returncode == 2
     nobody = labwright(lab, "ps", cwd=tmp_path)
     assert nobody.returncode == 3
-    assert "hint: Start one with: labwright up -d" in nobody.stderr
+    assert "hint: Start it with: labwright up -d" in nobody.stderr
 
 
 @pytest.mark.parametrize("words", [["ps"], ["run", "--project", "{project}", "--", "true"], ["restore", "file"]])

@@ -76,7 +76,7 @@ def test_down_claims_nothing_of_runs_that_the_server_did_not_tell_of(place: Live
     (place.state / "token").write_text("lw_another\n")
     ended = labwright(place, "down")
     assert ended.stdout == "The server has stopped. Active runs continue.\n"
-    assert "A valid token is needed" in ended.stderr
+    assert "This needs a valid token" in ended.stderr
 
     (place.project / "go").touch()
     up(place)

@@ -105,7 +105,7 @@ print("trained", run.summary["best"])
 """
     out, err = scripts.run(code, python=python)
     assert out == "trained 0.5\n"
-    assert err.startswith("labwright: nothing is logged, training goes on") and err.count("\n") == 1
+    assert err.startswith("labwright: nothing is logged, training continues") and err.count("\n") == 1
 
 
 @needs_root
@@ -123,7 +123,7 @@ labwright.finish()
 """
     _, err = scripts.run(code)
     assert [point["m"]["loss"] for point in scripts.points()] == [0.0, 1.0]
-    assert "'weights' is not logged" in err and "training goes on" in err
+    assert "'weights' is not logged" in err and "training continues" in err
 
 
 def test_logging_from_a_signal_handler_and_after_all_files_were_closed(scripts: Scripts) -> None:

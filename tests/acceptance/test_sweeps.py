@@ -53,7 +53,7 @@ def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) ->
     sweep_when(lab, made["id"], "completed")
     found = lab.get(f"/sweeps/{made['id']}/results")["verdict"]
     assert found["kind"] == "within_noise"
-    assert "may be the noise between seeds" in found["text"]
+    assert "within the noise between seeds" in found["text"]
 
 
 def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) -> None:

@@ -73,7 +73,7 @@ def test_a_run_that_takes_longer_than_the_budget_is_told_of_while_it_runs(lab: L
     fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
     made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
     held = sweep_when(lab, made["id"], "paused")
-    assert held["status_reason"].startswith("its budget is used up: it has been at work for")
+    assert held["status_reason"].startswith("its budget is used up: it has been running for")
     assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
     (alert,) = alerts_of(lab, made["id"])
     assert alert["choices"] == ["raise", "stop"] and "What is at work goes on (1)" in alert["message"]

@@ -230,7 +230,7 @@ def test_a_hanging_driver_costs_one_timeout(
     gpus.hang()
     gate = GpuGate(request(tmp_path))
     started = time.monotonic()
-    assert "driver did not answer in 0.5 s" in busy(gate.attempt()).reason
+    assert "driver did not answer within 0.5 s" in busy(gate.attempt()).reason
     assert time.monotonic() - started < 30
     gate.close()
 

@@ -82,7 +82,7 @@ def test_a_hanging_driver_costs_a_time_out_and_leaves_no_process(gpus: Simulated
     started = time.monotonic()
     detection = look(gpus, nvml=nvml, timeout=0.5)
     assert time.monotonic() - started < 30
-    assert detection.errors == ("driver did not answer in 0.5 s",)
+    assert detection.errors == ("the driver did not answer within 0.5 s",)
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(gpus.environment({}, nvml=False)["LABWRIGHT_SIM_STATE"]) not in listed
     gpus.hang(False)
@@ -99,9 +99,9 @@ def test_while_a_driver_holds_whoever_asked_it_nobody_else_is_sent(
     with monkeypatch.context() as unkillable:
         unkillable.setattr(probe, "_REAP_SECONDS", 0.1)
         unkillable.setattr(os, "killpg", lambda group, _number: killed.append(group))
-        assert look(gpus, nvml=nvml, timeout=0.5).errors == ("driver did not answer in 0.5 s",)
+        assert look(gpus, nvml=nvml, timeout=0.5).errors == ("the driver did not answer within 0.5 s",)
         for _ in range(3):
-            assert "still holds" in look(gpus, nvml=nvml).errors[0]
+            assert "still stuck" in look(gpus, nvml=nvml).errors[0]
     (group,) = killed
     os.killpg(group, signal.SIGKILL)
     gpus.hang(False)

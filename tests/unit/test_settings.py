@@ -80,7 +80,7 @@ def test_an_absurd_number_of_runs_is_refused_with_the_bounds_and_what_to_do(tmp_
     with pytest.raises(Invalid) as refused:
         load_settings(tmp_path, {"LABWRIGHT_MAX_PARALLEL": text})
     assert refused.value.message.startswith("LABWRIGHT_MAX_PARALLEL must be a whole number from 0 to 10000, not ")
-    assert refused.value.hint == "Mend or unset the variable; the default is 0."
+    assert refused.value.hint == "Fix or unset the variable; the default is 0."
 
 
 @pytest.mark.parametrize("text", ["nan", "inf", "-0.1", "1e300", ""])

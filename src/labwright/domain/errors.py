@@ -120,7 +120,7 @@ def describe_validation_error(fault: Mapping[str, Any]) -> str:
     if kind == "missing":
         return "is missing"
     if kind == "extra_forbidden":
-        return "is not a known field"
+        return "is not known"
     if kind in ("literal_error", "enum"):
         return f"must be {context['expected']}"
     if kind == "string_pattern_mismatch":
