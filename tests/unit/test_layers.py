@@ -114,7 +114,12 @@ def test_the_table_has_no_circle() -> None:
 
 
 def test_the_page_of_the_architecture_shows_every_layer_below_those_that_import_it() -> None:
-    table = (ROOT.parents[1] / "docs" / "architecture.md").read_text().partition("| layer |")[2].partition("\n\n")[0]
+    table = (
+        (ROOT.parents[1] / "docs" / "architecture" / "README.md")
+        .read_text()
+        .partition("| layer |")[2]
+        .partition("\n\n")[0]
+    )
     rows = [re.findall(r"`(\w+)(?:/|\.py)`", row.split(" | ")[0]) for row in table.splitlines()]
     place = {name: number for number, row in enumerate(rows) for name in row}
     assert set(place) == set(LAYERS)
