@@ -173,7 +173,7 @@ def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(lab: LiveServer) -> N
         file.write(json.dumps({"event": "warning", "time": time.time(), "text": "behind it"}) + "\n")
     wait_until(lambda: "behind it" in lab.run(run)["warnings"], "the event behind the huge line")
     notices = [e["data"]["text"] for e in lab.get(f"/events?run_id={run}") if e["type"] == "run.notice"]
-    assert any("Not taken as metrics from sdk: (a long line): it is longer than 16 MB" in text for text in notices)
+    assert any("Not stored as metrics from sdk: (a long line): it is longer than 16 MB" in text for text in notices)
     assert any(text.startswith("A line of its event log is longer than 16 MB: b'xxx") for text in notices)
 
 

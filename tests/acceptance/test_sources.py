@@ -133,7 +133,7 @@ def test_bad_output_breaks_nothing_and_what_was_refused_is_said(lab: LiveServer)
     said = refusals(lab, run)
     assert "loss: not a number" in said and "(a line): it is longer" in said
     notices = [event for event in lab.get("/events?limit=1000") if event.get("run_id") == run]
-    assert any("Not taken as metrics" in json.dumps(notice) for notice in notices)
+    assert any("Not stored as metrics" in json.dumps(notice) for notice in notices)
 
 
 def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -> None:

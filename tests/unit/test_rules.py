@@ -146,8 +146,8 @@ RULE = '[[alerts]]\nmetric = "loss"\ncondition = "> 1"\n'
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        ('[[alerts]]\nmetric = "a"\ncondition = "is big"\n', 3, "is no condition"),
-        ('[[alerts]]\nmetric = "a"\ncondition = "no improvement"\n', 3, "is no condition"),
+        ('[[alerts]]\nmetric = "a"\ncondition = "is big"\n', 3, "is not a condition"),
+        ('[[alerts]]\nmetric = "a"\ncondition = "no improvement"\n', 3, "is not a condition"),
         ('port = 1\n\n[[alerts]]\ncondition = "> 1"\n', 3, "needs `metric`"),
         (RULE + 'colour = "red"\n', 4, "unknown field 'colour'"),
         (RULE + 'severity = "bad"\n', 4, "severity 'bad'"),

@@ -1,4 +1,4 @@
-"""The loop that makes things happen: one thread, named steps, woken by events and not by a slow poll."""
+"""The loop that starts runs and follows them: one thread, woken by events, with a tick as a fallback."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from labwright.store.queue import Candidate, Holder, load_holders, load_queues
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-_LATE_SECONDS = 30.0  # between two looks at what was given up
-_AT_ONCE = 2000  # launches in one go, where nothing else limits them
+_LATE_SECONDS = 30.0  # between two checks of lost runs
+_AT_ONCE = 2000  # the most launches per tick
 _NEWEST = 100
-_STILL_READ = "it has ended; how is told once all that it logged is read"
+_STILL_READ = "it has ended; its result is shown once its metrics are read"
 
 
 class RunEngine:
-    """Turns queued runs into sidecars and what sidecars wrote into runs."""
+    """Starts sidecars for queued runs, and applies what sidecars report to the runs."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -51,14 +51,14 @@ class RunEngine:
         self._look_at = 0.0
         self._look_late_at = 0.0
         self._is_full = False
-        self._turns: dict[str, int] = {}  # by sweep: when a run of it was started last, as a rising number
+        self._turns: dict[str, int] = {}  # sweep -> when its last run was started, as a rising number
         self._launching = Launching(lab)
         self._due_alerts = DueAlerts(lab)
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
         self._metrics = MetricIngest(lab, self._metrics_are_in)
-        self._unfinished: set[str] = set()  # ended, with metrics that are still being taken in
-        self._over: set[str] = set()  # their command is gone and their cards given back; the sidecar still reads
+        self._unfinished: set[str] = set()  # ended, with metrics that are still being read
+        self._over: set[str] = set()  # the command has ended and its GPUs are free; the sidecar still reads its output
         self._slurm = SlurmReports(lab, self._update_at_once)
         self._holds = SlurmHolds(lab)
         self._thread = threading.Thread(target=self._loop, name="engine", daemon=True)
@@ -68,7 +68,7 @@ class RunEngine:
         lab.metrics_arrived = self._metrics.soon
 
     def start(self) -> None:
-        """Find out what happened while no server was there, then go on."""
+        """Apply what happened while no server was running, then start the loop."""
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE, RunStatus.LOST):
             self._update(run.id)
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
@@ -79,7 +79,7 @@ class RunEngine:
         self._viewers.start()
 
     def _take_in_unread(self) -> None:
-        """What came for runs that had ended, or was written as they ended, and was not read before the last kill."""
+        """Read metrics of ended runs that were not read before the last kill."""
         reader = self._lab.db.reader()
         for run_id in {*self._lab.unread.run_ids(), *runs.lost_or_newest(reader, _NEWEST)}:
             self._metrics.soon(run_id)
@@ -87,11 +87,11 @@ class RunEngine:
     def wake(self) -> None:
         try:
             os.write(self._wake_write, b"x")
-        except BlockingIOError:  # it is awake already
+        except BlockingIOError:  # the pipe is full: it is awake already
             pass
 
     def _wake_if_room(self) -> None:
-        """Where every place is taken, it is the end of a run that lets the next one begin."""
+        """If there is no room, the end of a run will wake the engine."""
         if not self._is_full:
             self.wake()
 
@@ -112,13 +112,13 @@ class RunEngine:
                 self.tick()
                 self._lab.fault = ""
             except (LabwrightError, OSError, sqlite3.Error) as error:
-                self._say_fault(str(error))
-            except Exception as error:  # noqa: BLE001 - without this loop nothing runs; it is told in /health
-                self._say_fault(repr(error))
+                self._record_fault(str(error))
+            except Exception as error:  # noqa: BLE001 - without this loop nothing runs; /health shows the error
+                self._record_fault(repr(error))
 
-    def _say_fault(self, words: str) -> None:
-        self._lab.fault = words
-        log.error("the engine could not do its work and tries again: %s", words, exc_info=True)
+    def _record_fault(self, message: str) -> None:
+        self._lab.fault = message
+        log.error("The engine failed and tries again: %s", message, exc_info=True)
         time.sleep(_RETRY_SECONDS)
 
     def tick(self) -> None:
@@ -156,32 +156,32 @@ class RunEngine:
             self._update(self._dirty.pop())
 
     def _metrics_are_in(self, run_id: str) -> None:
-        """Called by another thread, which speaks to us as sidecars do."""
-        with contextlib.suppress(BlockingIOError):  # so much is told already that the run is looked at anyway
+        """Called by the metrics thread, which wakes the engine as sidecars do."""
+        with contextlib.suppress(BlockingIOError):  # the FIFO is full: the run is checked at the next tick
             os.write(self._fifo, f"{run_id} events\n".encode())
 
     def _update_at_once(self, run_id: str) -> Run | None:
-        """Where somebody else knows of the end too and would not wait."""
+        """Read all metrics now: for callers that know of the end and cannot wait."""
         self._metrics.drain(run_id)
         return self._update(run_id)
 
     def _update(self, run_id: str) -> Run | None:
-        """What an ended run logged is taken in before its end is told; much of it beside, and the end waits."""
+        """Ingest the remaining metrics before marking a run as ended. Large files are read by another thread first."""
         try:
             if os.path.exists(self._lab.paths.run(run_id).exit):
                 if not self._metrics.finish(run_id):
-                    self._say_it_has_ended(run_id)
+                    self._note_reading(run_id)
                     return None
                 self._unfinished.discard(run_id)
             return ingest(self._lab, run_id)
-        except StorageFailed:  # not the run's fault, and the same for all of them
+        except StorageFailed:  # not a fault of this run: it affects all of them
             raise
-        except (LabwrightError, OSError, ValueError, KeyError, TypeError, ArithmeticError):  # it may be anybody's
-            log.exception("what the sidecar of %s wrote cannot be understood", run_id)
+        except (LabwrightError, OSError, ValueError, KeyError, TypeError, ArithmeticError):  # jobs can write there too
+            log.exception("The files of the sidecar of %s cannot be read", run_id)
             return None
 
-    def _say_it_has_ended(self, run_id: str) -> None:
-        """Its status waits for its metrics: in a rebuilt database it may be `launching` until then."""
+    def _note_reading(self, run_id: str) -> None:
+        """Say that the run has ended and its metrics are being read: in a rebuilt database it may be `launching`."""
         if run_id in self._unfinished:
             return
         self._unfinished.add(run_id)
@@ -191,7 +191,7 @@ class RunEngine:
                 runs.change(tx, run, run.evolve(status_reason=_STILL_READ), str(SYSTEM))
 
     def _recover(self, run: Run, *, at_start: bool = False) -> None:
-        """One run that cannot be recovered must not keep the others from it."""
+        """Recover one run. An error must not affect other runs."""
         if run.id in self._unfinished:
             return
         try:
@@ -202,7 +202,7 @@ class RunEngine:
             log.exception("%s cannot be recovered", run.id)
 
     def _recover_lost(self) -> None:
-        """Once a second look at every active run, for what no wake-up told."""
+        """Check every active run once a second, in case a wake-up got lost."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + _TICK_SECONDS
@@ -217,7 +217,7 @@ class RunEngine:
         self._due_alerts.answer()
 
     def _hear_late_ends(self) -> None:
-        """No wake-up comes from a node: a run that was given up may have gone on, and written how it ended."""
+        """Check lost Slurm runs: the job may have continued and written its exit, but nodes send no wake-ups."""
         if time.monotonic() < self._look_late_at:
             return
         self._look_late_at = time.monotonic() + _LATE_SECONDS
@@ -226,14 +226,14 @@ class RunEngine:
                 self._update(run.id)
 
     def _start_queued(self) -> None:
-        if self._launching.rests or self._slurm.is_blocked():
+        if self._launching.is_backing_off or self._slurm.is_blocked():
             return
         reader, settings = self._lab.db.reader(), self._lab.settings
         cluster = self._lab.cluster.current
         capacity = capacity_of(cluster, settings.max_parallel)
         active = self._with_over_marked(load_holders(reader, cluster), capacity.gpus)
         room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _AT_ONCE)
-        self._is_full = room <= 0  # before the queue is read: whoever comes later wakes us
+        self._is_full = room <= 0  # set before the queue is read: later runs wake us
         if self._is_full:
             return
         limits = sweeps.limits(reader)
@@ -244,8 +244,8 @@ class RunEngine:
             self._launching.launch(chosen)
 
     def _with_over_marked(self, holders: list[Holder], cards: int) -> list[Holder]:
-        """Much that was logged takes long to read, and no card need wait for that: but for one run a card, so that what
-        is to be read does not pile up. Cores wait, since reading is work for them."""
+        """Mark runs that only read their output, so that their GPUs can be used again: at most one per GPU, so that
+        unread output does not pile up. Runs without GPUs keep their slot, because reading needs a core."""
         self._over &= {holder.run_id for holder in holders}
         read = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
         return [replace(holder, is_over=holder in read[:cards]) for holder in holders]
@@ -257,7 +257,7 @@ class RunEngine:
 
 
 def _open_fifo(path: str) -> int:
-    """Held open both ways, so that it never reports an end when the last sidecar closes it."""
+    """Open it for reading and writing, so that it never reports end-of-file when the last sidecar closes it."""
     try:
         os.mkfifo(path, 0o600)
     except FileExistsError:

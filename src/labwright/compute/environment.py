@@ -1,4 +1,4 @@
-"""What a job's environment is made of, and which of its values are secrets that must not be written down."""
+"""The environment of jobs, and which of its values are secrets that must not be stored."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SECRET_PARTS = frozenset(
 _SECRET_ENDINGS = ("TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "MYSQL_PWD")  # PGPASSWORD
 _URL_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _MODEL_KEYS = frozenset({"ANTHROPIC_API_KEY", "OPENAI_API_KEY"})
-_SIMULATED = "LABWRIGHT_SIM_"  # the simulated driver must be seen by runs too
+_SIMULATED = "LABWRIGHT_SIM_"  # runs need the simulated driver too
 _SESSION_ONLY = frozenset({"TMUX", "TMUX_PANE", "_", "OLDPWD", "SHLVL"})
 
 
@@ -43,14 +43,14 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def split_secrets(environment: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """What may be written down, and what may not."""
+    """Return the variables that may be stored, and the secrets."""
     plain = {name: value for name, value in environment.items() if not is_secret(name, value)}
     return plain, {name: value for name, value in environment.items() if name not in plain}
 
 
 def for_jobs(environ: Mapping[str, str], project: Path, own_prefix: str, *, keep_keys: bool = False) -> dict[str, str]:
-    """An environment without what is Labwright's own: its variables, its model keys, and its venv, unless that is the
-    project's or was activated: then it is somebody's choice."""
+    """Return an environment without Labwright's own variables, model keys and venv. A venv that belongs to the project
+    or that the user activated stays."""
     kept = {name: value for name, value in environ.items() if _may_pass(name, keep_keys)}
     is_chosen = Path(own_prefix).is_relative_to(project) or kept.get("VIRTUAL_ENV") == own_prefix
     if own_prefix != sys.base_prefix and not is_chosen and "PATH" in kept:

@@ -1,4 +1,4 @@
-"""What one server holds: the project's paths, settings and database, and who starts and schedules its runs."""
+"""What one server holds: the project's paths, settings and database, and what starts its runs."""
 
 from __future__ import annotations
 
@@ -39,33 +39,34 @@ class Lab:
     token: str
     user: str
     url: str = ""
-    node_url: str = ""  # the same for other machines; none where they could not reach it
-    # One change of a plan at a time, files included; held by verbs that look first and then change.
+    node_url: str = ""  # the same for other machines; empty if they cannot reach it
+    # One change of a plan at a time, files included: held by verbs that read first and then change.
     plan_lock: threading.RLock = field(default_factory=threading.RLock)
-    plan_news: threading.Condition = field(default_factory=threading.Condition)  # told at every change of a plan
-    skill_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of a skill
-    settings_lock: threading.Lock = field(default_factory=threading.Lock)  # likewise of `labwright.toml`
+    plan_news: threading.Condition = field(default_factory=threading.Condition)  # notified at every change of a plan
+    skill_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of a skill at a time
+    settings_lock: threading.Lock = field(default_factory=threading.Lock)  # one change of `labwright.toml` at a time
     fault: str = ""  # why the engine cannot work at the moment
-    private_variables: frozenset[str] = frozenset()  # what no run and no shell is to have: addresses of notifications
-    wake: Callable[[], None] = lambda: None  # the engine, once it runs
-    run_was_queued: Callable[[], None] = lambda: None  # likewise
-    metrics_arrived: Callable[[str], None] = lambda _run_id: None  # likewise
-    answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None  # the verb, once there is a server
-    publish_hint: Callable[[Hint], None] = lambda _hint: None  # the stream, once it runs
+    private_variables: frozenset[str] = frozenset()  # withheld from runs and shells: addresses of notifications
+    # Set by the engine, the server and the stream when they start:
+    wake: Callable[[], None] = lambda: None
+    run_was_queued: Callable[[], None] = lambda: None
+    metrics_arrived: Callable[[str], None] = lambda _run_id: None
+    answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None
+    publish_hint: Callable[[Hint], None] = lambda _hint: None
 
     @property
     def is_healthy(self) -> bool:
-        """Whether runs can be started, as far as anybody has noticed."""
+        """Whether runs can be started, as far as is known."""
         trouble = self.fault or self.slurm.fault or self.slurm_silence or self.db.damage
         return not trouble and self.reserve.has_room
 
     @property
     def slurm_silence(self) -> str:
-        """Why nothing new can be started on Slurm now; empty where it can, or where Slurm starts nothing."""
+        """Why Slurm accepts no runs now; empty if it does, or if runs do not go to Slurm."""
         return self.slurm.silence if self.cluster.current.type is ClusterType.SLURM else ""
 
     def launcher_for(self, run: Run) -> Launcher:
-        """Who started it; or who will, by what there is to run on."""
+        """Return the launcher that started a run, or that will start it on the current cluster."""
         if run.status in (RunStatus.READY, RunStatus.QUEUED):
             return self.slurm if self.cluster.current.type is ClusterType.SLURM else self.local
         return self.slurm if run.is_on_slurm else self.local

@@ -1,4 +1,4 @@
-"""Ways to start a sidecar. All of them meet the same contract (`Launcher`)."""
+"""The contract of the ways to start a sidecar: `local/launcher.py` and `slurm/launcher.py`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labwright.domain.run import Run
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """A run whose folder is made, and the variables that go to its job but into no file."""
+    """A run whose folder exists, and the variables that its job gets but no file holds."""
 
     run: Run
     variables: dict[str, str]
@@ -21,10 +21,10 @@ class Launcher(Protocol):
     name: str
 
     def launch(self, launches: Sequence[Launch]) -> None:
-        """Start a sidecar for each. Calling twice is harmless: the claim decides. Raises OSError if it cannot now."""
+        """Start a sidecar for each run. A second call is harmless: the claim decides. Raises OSError."""
 
     def nudge(self, run: Run) -> None:
-        """Tell a sidecar that there is something new in its control folder."""
+        """Notify a sidecar of a new file in its control folder."""
 
     def close(self) -> None:
-        """Let go of helpers; runs go on."""
+        """End helper processes and threads. Runs continue."""

@@ -1,4 +1,4 @@
-"""Why a queued run waits, in words: pure functions over one look at the machine."""
+"""Explain why a queued run waits: pure functions over one snapshot of the machine."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NAMED_HOLDERS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """What one look at the machine shows, for the reasons of many runs."""
+    """The state of the machine, used to explain many runs."""
 
     holders: Sequence[Holder]
     capacity: Capacity
-    kept_for: str = ""  # the wide run that has waited so long that free cards are kept for it
+    kept_for: str = ""  # the run that free GPUs are kept for, because it has waited long
 
     @property
     def here(self) -> list[Holder]:
@@ -32,7 +32,7 @@ class Look:
 def why_queued(
     run_id: str, gpus: int, ahead: int | None, sweep: Sweep | None, look: Look, named: Sequence[str] = ()
 ) -> str:
-    """What keeps a queued run from starting, in words. `ahead` is None where more are than were counted."""
+    """Return why a queued run does not start. `ahead` is None if more runs are ahead than were counted."""
     words = [_held_by_sweep(sweep, look.holders)] if sweep else []
     words.append(_over_the_limit(look) or _crowded(named, look))
     words.append("" if words[-1] else (_lacks_gpus(run_id, gpus, look) if gpus else _lacks_slot(look)))
@@ -87,7 +87,7 @@ def _lacks_slot(look: Look) -> str:
 
 
 def keeps_cards(heads: Iterable[Candidate], look: Look, now: float, ageing_seconds: float) -> str:
-    """The run that free cards are kept for by `choose`, or none."""
+    """Return the run that `choose` keeps free GPUs for, or ""."""
     wide = [head for head in heads if look.free_gpus < head.gpus <= look.capacity.gpus]
     fits_later = [head for head in wide if not _crowded(head.named, look)]
     aged = [head for head in fits_later if now - head.queued_at >= ageing_seconds]
@@ -104,7 +104,7 @@ def _gpus(count: int) -> str:
 
 
 def _taken_by(holders: Sequence[Holder]) -> str:
-    """A run that waits for a card itself has none; it only comes first."""
+    """Name the runs that use GPUs, and those that wait for them and come first."""
     using = _names([holder for holder in holders if not holder.is_waiting])
     waiting = _names([holder for holder in holders if holder.is_waiting])
     return " and ".join(filter(None, (using and f"in use by {using}", waiting and f"waited for by {waiting}")))

@@ -1,4 +1,4 @@
-"""Which queued runs start now: a pure function."""
+"""Choose which queued runs start now (a pure function), and how many runs the machine takes at a time."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def choose(
     ageing_seconds: float,
     turns: Mapping[str, int] = MappingProxyType({}),
 ) -> list[str]:
-    """Priority first; among equals the sweep with the fewest runs at work, then the one whose turn was longest ago, so
-    that sweeps alternate also where one run fits at a time; then order of arrival.
+    """Return the ids of the runs to start: by priority, then from the sweep with the fewest active runs, then from the
+    sweep whose turn was longest ago (so that sweeps alternate even if one run fits at a time), then by arrival.
 
-    A run too wide for what is free lets others pass until it has waited for `ageing_seconds`; then it goes before them,
-    and cards are kept.
+    A run that needs more GPUs than are free lets others pass until it has waited for `ageing_seconds`. Then it goes
+    first, and GPUs are kept free for it.
     """
     aged = {c.run_id for c in chain.from_iterable(queues.values()) if now - c.queued_at >= ageing_seconds}
     choice = _Choice(queues, list(active), capacity, limits, turns, aged)
@@ -34,7 +34,7 @@ def choose(
 
 
 class _Choice:
-    """One round: who is still to be looked at, what is free, and whose turn it is."""
+    """One round of the scheduler: the remaining candidates, the free room, and the turns of the sweeps."""
 
     def __init__(
         self,
@@ -51,9 +51,8 @@ class _Choice:
         self._turns = dict(turns)
         self._aged = aged
         self._load = Counter(holder.group for holder in active)
-        self._over = Counter(
-            holder.group for holder in active if holder.is_over
-        )  # the place is free, and was their sweep's
+        # Runs whose GPUs are free again: their place may be used by their own sweep first.
+        self._over = Counter(holder.group for holder in active if holder.is_over)
         self._at_work = len(here(active))
         self._room = _Room(here(active), capacity)
         self._queues: dict[str, list[Candidate]] = {}
@@ -88,12 +87,12 @@ class _Choice:
             self._room.keep_cards()
 
     def _fits_later(self, head: Candidate) -> bool:
-        """Once enough cards are free, whichever they are."""
+        """Return whether the run fits once enough GPUs are free."""
         return 0 < head.gpus <= self._capacity.gpus and not self._room.is_crowded_for(head)
 
     def _go_first(self, heads: Iterable[Candidate]) -> set[str]:
-        """Of each priority the oldest run that has aged and asks for more cards than others do: among the narrower ones
-        it would never find room. One at a time, so that sweeps of wide runs alternate too."""
+        """Return, for each priority, the oldest aged run that needs more GPUs than others: it would never find room
+        among the narrower ones. One at a time, so that sweeps of wide runs alternate too."""
         on_cards = [head for head in heads if self._fits_later(head)]
         narrowest = min((head.gpus for head in on_cards), default=0)
         aged = [head for head in on_cards if head.gpus > narrowest and head.run_id in self._aged]
@@ -102,7 +101,7 @@ class _Choice:
 
 
 class _Room:
-    """What is free, and less of it with each run that is chosen."""
+    """The free room, which shrinks with each chosen run."""
 
     def __init__(self, active: Sequence[Holder], capacity: Capacity) -> None:
         claims = [holder.gpus for holder in active if holder.is_waiting and holder.gpus]
@@ -117,7 +116,7 @@ class _Room:
         return self._gpus + self._claimed <= 0 and self._slots <= 0
 
     def holds(self, candidate: Candidate) -> bool:
-        """Whoever waits for cards has none, so what is narrower may try its luck beside it."""
+        """Return whether a run fits. A run that waits for GPUs holds none yet: a narrower run may start beside it."""
         if not candidate.gpus:
             return self._slots > 0
         if self.is_crowded_for(candidate):
@@ -125,8 +124,8 @@ class _Room:
         return candidate.gpus <= self._gpus + (self._claimed if candidate.gpus < self._narrowest else 0)
 
     def is_crowded_for(self, candidate: Candidate) -> bool:
-        """Of runs that name one card only the first has its lease, so those are counted: as many go as there are cards.
-        Then no other card helps, however many are free."""
+        """Return whether enough runs use a GPU that the candidate names. Only one of them has its lease, so they are
+        counted: as many may start as there are GPUs. Other free GPUs do not help."""
         return any(self._naming[name] >= self._cards for name in candidate.named)
 
     def take(self, candidate: Candidate) -> None:
@@ -145,22 +144,22 @@ NO_LIMIT = 1 << 30
 class Capacity:
     gpus: int
     cpu_runs: int
-    runs: int = NO_LIMIT  # at most so many in all, whatever they take
+    runs: int = NO_LIMIT  # the limit for all runs together
 
     @property
     def total(self) -> int:
         return min(self.gpus + self.cpu_runs, self.runs)
 
     def fitting(self, gpus: int) -> int:
-        """How many runs that take so many cards each go at a time: one in any case, for it may wait."""
+        """Return how many runs with this many GPUs each fit at a time: at least one, as it may wait."""
         return max(1, min(self.runs, self.gpus // gpus if gpus else self.cpu_runs))
 
 
 def capacity_of(cluster: Cluster, max_parallel: int) -> Capacity:
-    """One run for each GPU asked for; runs without GPUs by what the cores bear, or by the setting. A number set by hand
-    limits all of them together.
+    """Return the capacity: one run per requested GPU; runs without GPUs by the number of cores, or by the setting. A
+    number set by hand limits all runs together.
 
-    On Slurm as many as there are: what has no room yet waits in its queue, not in ours.
+    On Slurm there is no limit: runs without room wait in Slurm's queue instead of ours.
     """
     by_hand = cluster.parallel_by_hand
     runs = by_hand or NO_LIMIT

@@ -1,7 +1,7 @@
-"""Write the small package: the folder that gives a run's own interpreter `import labwright`, without installing it.
+"""Write the small package: the folder that lets a run's own interpreter `import labwright` without installing it.
 
-Each version lies in a folder of its own, and `labwright` is a link to it that is replaced in one step: a script that
-starts in that moment, or runs for weeks, never sees the files of two versions.
+Each version has its own folder, and `labwright` is a link that is replaced in one step. So a script that starts at that
+moment, or runs for weeks, never sees files of two versions.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _NOT_FOR_RUNS = frozenset({"small_package.py"})
 
 
 def write_small_package(target: Path) -> None:
-    """Make `<target>/labwright`. Calling it again, or from two servers at once, is harmless."""
+    """Make `<target>/labwright`. A second call, or two servers at once, is harmless."""
     files = _files()
     name = f"labwright-{_digest(files)}"
     link = target / "labwright"
     target.mkdir(parents=True, exist_ok=True)
-    target.chmod(0o755)  # also for contained code, which runs as another user; what lies around it lets nobody in
+    target.chmod(0o755)  # for sandboxed code, which runs as another user; the folders around it stay private
     if link.is_symlink() and os.readlink(link) == name and (target / name).is_dir():
         return
     if not (target / name).is_dir():
@@ -57,7 +57,7 @@ def _write_folder(target: Path, name: str, files: dict[str, bytes]) -> None:
         for relative, content in files.items():
             (aside / relative).write_bytes(content)
         aside.chmod(0o755)
-        with contextlib.suppress(OSError):  # another server was faster; its folder has the same content
+        with contextlib.suppress(OSError):  # another server was faster; its folder is the same
             aside.rename(target / name)
             return
         if not (target / name).is_dir():

@@ -1,4 +1,4 @@
-"""A tmux window per run that shows its output and passes on keys. A viewer only: killing tmux ends no job."""
+"""A tmux window per run that shows its output and passes keys on. It is only a viewer: killing tmux ends no job."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from labwright.store import runs
 
 log = logging.getLogger(__name__)
 _SCRIPT = Path(__file__).with_name("viewer.sh")
-_OPEN_AFTER_SECONDS = 0.3  # shorter runs are over before anybody could look
+_OPEN_AFTER_SECONDS = 0.3  # shorter runs end before anybody could watch
 _TMUX_TIMEOUT_SECONDS = 5.0
 
 
 class Viewers:
-    """Opens windows in a thread of its own, since a tmux that hangs must not hold up the engine."""
+    """Opens windows in its own thread: a tmux that hangs must not delay the engine."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -58,7 +58,7 @@ class Viewers:
             try:
                 self._open(run)
             except (OSError, subprocess.SubprocessError, LabwrightError) as error:
-                log.warning("no tmux window for %s: %s", run.id, error)
+                log.warning("No tmux window for %s: %s", run.id, error)
 
     def _open(self, run: Run) -> None:
         if run.id not in self._windows():
@@ -76,17 +76,17 @@ class Viewers:
 
 
 def session_name(project: Path) -> str:
-    """The tmux socket and session of a project: its own, so that a user's tmux is left alone."""
+    """Return the tmux socket and session of a project, which are separate from the user's own tmux."""
     return f"labwright-{hashlib.sha256(str(project).encode()).hexdigest()[:8]}"
 
 
 def viewer_command(run: Run) -> list[str]:
-    """Shows a run's output in a terminal as it grows, and passes on what is typed there."""
+    """Return the command that shows a run's output in a terminal and passes on what is typed."""
     return ["sh", str(_SCRIPT), str(run.run_dir), str(run.pid), "tty" if run.tty else "lines"]
 
 
 def open_window(session: str, run: Run) -> None:
-    """The arguments go to tmux as a list: nothing is typed into a shell."""
+    """Open a window. The arguments go to tmux as a list, not through a shell."""
     viewer = viewer_command(run)
     if tmux(session, "has-session", "-t", f"={session}", check=False).returncode:
         tmux(session, "new-session", "-d", "-s", session, "-n", run.id, "-x", "120", "-y", "40", "--", *viewer)

@@ -1,4 +1,4 @@
-"""What is there to run on, from evidence that is shown. Every look outside has a time-out."""
+"""Detect what runs can use, with evidence for the user. Every external query has a timeout."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from labwright.gpu.lease import holders
 from labwright.gpu.probe import Detection, find_pynvml_dir, run_detector
 
 DRIVER_TIMEOUT_SECONDS = 10.0
-_ALLOCATION = "SLURM_JOB_ID"  # set for whatever runs inside an allocation
+_ALLOCATION = "SLURM_JOB_ID"  # set inside a Slurm allocation
 _NAMED_NODES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looks:
-    """Everything that was looked at, before it is decided what that makes."""
+    """All findings, before the type of cluster is decided."""
 
     driver: Detection
     slurm: SlurmProbe
@@ -40,7 +40,7 @@ class Looks:
 
 
 def detect(lease_dir: str, environ: Mapping[str, str] = os.environ, *, slurm_expected: bool = False) -> Cluster:
-    """`slurm_expected`: it answered here before, so that its silence means that it is down and not that it is none."""
+    """Detect the cluster. `slurm_expected`: Slurm answered here before, so no answer means that it is down."""
     looks = look(lease_dir, environ)
     return describe(_decide(looks, environ, slurm_expected), looks, environ)
 
@@ -58,7 +58,7 @@ def look(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Looks:
 
 
 def look_at_gpus(lease_dir: str, environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
-    """Only the cards: nobody else is asked."""
+    """Query only the GPUs."""
     return with_leases(visible(_ask_driver().gpus, environ), lease_dir)
 
 
@@ -67,7 +67,7 @@ def _ask_driver() -> Detection:
 
 
 def _decide(looks: Looks, environ: Mapping[str, str], slurm_expected: bool) -> ClusterType:
-    """Slurm before this machine's own cards, which are its to give; but inside an allocation runs stay in it."""
+    """Prefer Slurm to this machine's own GPUs, which it may manage; but inside an allocation runs stay in it."""
     silent_but_there = looks.slurm.is_configured or slurm_expected
     if _ALLOCATION not in environ and (looks.slurm.answers or silent_but_there):
         return ClusterType.SLURM
@@ -75,12 +75,12 @@ def _decide(looks: Looks, environ: Mapping[str, str], slurm_expected: bool) -> C
 
 
 def describe(kind: ClusterType, looks: Looks, environ: Mapping[str, str] = os.environ) -> Cluster:
-    """The machine, or the cluster around it, as one of the three kinds."""
+    """Describe the machine, or the cluster around it, as one of the three types."""
     on_slurm = kind is ClusterType.SLURM
     gpus = looks.gpus if kind is ClusterType.LOCAL_GPU else ()
     gpu_count = looks.slurm.gpu_count if on_slurm else len(gpus)
     cores = (looks.slurm.cpu_count or looks.cores) if on_slurm else looks.cores
-    well = looks.slurm.well  # what is down is counted, but starts nothing
+    well = looks.slurm.well  # nodes that are down are counted, but start nothing
     usable = (well.gpu_count, well.cpu_count) if on_slurm else (gpu_count, cores)
     return Cluster(
         type=kind,
@@ -109,7 +109,7 @@ def _health(kind: ClusterType, looks: Looks) -> ClusterStatus:
 
 
 def visible(gpus: tuple[Gpu, ...], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """Whoever started the server with CUDA_VISIBLE_DEVICES set means these cards and no others."""
+    """Return only the GPUs in CUDA_VISIBLE_DEVICES, if the server was started with it."""
     value = environ.get("CUDA_VISIBLE_DEVICES")
     if value is None:
         return gpus

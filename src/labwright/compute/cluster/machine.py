@@ -1,4 +1,4 @@
-"""This machine as a job may use it: cores and memory within container limits, file systems, who else is here."""
+"""This machine as jobs may use it: cores and memory within container limits, file systems, other users."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NOBODY = 65534
 
 
 def usable_cores(root: Path = Path("/")) -> int:
-    """By affinity (which a cpuset sets too), and by the quota of the cgroup we are in or any above it."""
+    """Return the usable cores by affinity (which a cpuset sets too) and by the quotas of our cgroup and its parents."""
     cores = len(os.sched_getaffinity(0))
     for folder in _cgroup_folders(root, "cpu"):
         limit = _quota_v2(folder) or _quota_v1(folder)
@@ -52,7 +52,7 @@ def usable_memory_mb(root: Path = Path("/")) -> int:
 
 
 def _cgroup_folders(root: Path, controller: str) -> list[Path]:
-    """The cgroup this process is in and all above it, wherever they are mounted; a limit on any of them counts."""
+    """Return our cgroup and its parents, wherever they are mounted: a limit on any of them counts."""
     found: list[Path] = []
     for line in _text(root / "proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
@@ -82,7 +82,7 @@ def _text(path: Path) -> str:
 
 
 def other_people() -> set[str]:
-    """Other users with a login or a process here: the sign of a shared machine."""
+    """Return other users with a login or a process here: they are the sign of a shared machine."""
     own = os.getuid()
     found = {login.name for login in psutil.users()}
     for process in psutil.process_iter(["uids", "username"]):
@@ -97,7 +97,7 @@ def _own_name() -> str:
 
 
 def file_system_of(path: Path, mounts: str | None = None) -> str:
-    """The type of the file system that holds a path, from the longest matching mount point."""
+    """Return the type of the file system that holds a path, by the longest matching mount point."""
     text = Path("/proc/mounts").read_text() if mounts is None else mounts
     best, kind = "", "unknown"
     for line in text.splitlines():

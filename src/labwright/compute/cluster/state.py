@@ -1,4 +1,4 @@
-"""The cluster as this server believes it to be: detected, or set by hand, which wins."""
+"""The cluster as this server knows it: detected, or set by hand, which wins."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from labwright.domain.errors import Invalid
 from labwright.domain.gpu import Gpu
 
 _FRESH_SECONDS = 2.0
-_SLURM_FRESH_SECONDS = 60.0  # partitions and nodes change rarely, and the controller is everybody's
+_SLURM_FRESH_SECONDS = 60.0  # partitions and nodes change rarely, and the controller is shared
 
 
 class ClusterState:
     def __init__(self, lease_dir: str) -> None:
         self._lease_dir = lease_dir
-        self._lock = threading.Lock()  # one look at the driver at a time
+        self._lock = threading.Lock()  # one query of the driver at a time
         self._looked_at = 0.0
-        self.slurm_expected = False  # it has answered here before
-        self.cards_expected: tuple[Gpu, ...] = ()  # as the driver named them when it answered last
+        self.slurm_expected = False  # Slurm has answered here before
+        self.cards_expected: tuple[Gpu, ...] = ()  # from the last answer of the driver
         self.current = Cluster(type=ClusterType.CPU_ONLY)
 
     def detect(self) -> Cluster:
@@ -31,7 +31,7 @@ class ClusterState:
             return self.current
 
     def _look(self) -> Cluster:
-        """A driver that does not answer has not taken the cards away: what was known stays, marked degraded."""
+        """Detect. If the driver does not answer, keep the known GPUs and mark the cluster as degraded."""
         seen = detect(self._lease_dir, slurm_expected=self.slurm_expected)
         self._looked_at = time.monotonic()
         if seen.type is ClusterType.SLURM and seen.status is not ClusterStatus.OFFLINE:
@@ -41,7 +41,7 @@ class ClusterState:
         return _with_what_was_known(seen, self.current, self.cards_expected)
 
     def fresh(self) -> Cluster:
-        """With GPU use as it is now; several readers within two seconds share one look at the driver."""
+        """Return the cluster with current GPU use. Readers within two seconds share one query of the driver."""
         if self.current.type is ClusterType.SLURM:
             return self._fresh_slurm()
         if not self.current.gpus:
@@ -54,8 +54,10 @@ class ClusterState:
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
     def look_around(self) -> tuple[Gpu, ...]:
-        """The cards, and who else is here, every few seconds, day and night: Slurm is not asked, and nothing is without
-        cards. Only a driver or a controller that did not answer is asked again: nobody has to do that by hand."""
+        """Return the GPUs, and note other users. Called every few seconds, so Slurm is not queried.
+
+        A driver or a controller that did not answer before is queried again, so that nobody has to do that by hand.
+        """
         with self._lock:
             if self._is_unanswered:
                 self.current = self._slurm_now() if self.current.type is ClusterType.SLURM else self._look()
@@ -66,18 +68,18 @@ class ClusterState:
 
     @property
     def _is_unanswered(self) -> bool:
-        """Cards that a driver told of before are looked at anyway."""
+        """Whether the driver or the controller did not answer. Known GPUs are queried anyway."""
         is_hidden = _is_silent_driver(self.current) and self.current.source is ClusterSource.DETECTED
         return is_hidden or self.current.status is ClusterStatus.OFFLINE
 
     def _note_company(self, is_shared: bool) -> None:
-        """People come and go while the server runs; what was set by hand stays."""
+        """Update whether the machine is shared: users come and go. A value set by hand stays."""
         if self.current.source is ClusterSource.DETECTED and self.current.shared_machine != is_shared:
             advice = advise_gpuwrap(self.current.type, is_shared)
             self.current = replace(self.current, shared_machine=is_shared, gpuwrap=advice)
 
     def _fresh_slurm(self) -> Cluster:
-        """Nobody waits for somebody else's look: a controller that is down takes its time."""
+        """Do not wait for another thread's query: with the controller down it takes long."""
         if time.monotonic() - self._looked_at > _SLURM_FRESH_SECONDS and self._lock.acquire(blocking=False):
             try:
                 self.current = self._slurm_now()
@@ -93,7 +95,7 @@ class ClusterState:
     def set_by_hand(
         self, kind: ClusterType, parallel: int | None, shared: bool | None, *, must_answer: bool = True
     ) -> Cluster:
-        """Detection still tells what there is; a type that this machine cannot be is refused."""
+        """Set the type by hand; the rest is still detected. Raises Invalid for a type that is impossible here."""
         looks = look(self._lease_dir)
         if must_answer:
             _refuse_impossible(kind, looks)
@@ -111,19 +113,19 @@ class ClusterState:
 
 
 def _is_silent_driver(seen: Cluster) -> bool:
-    """A machine without cards is degraded only where a driver is there and does not answer."""
+    """Return whether there is a driver that does not answer: only then is a machine without GPUs degraded."""
     return seen.type is ClusterType.CPU_ONLY and seen.status is ClusterStatus.DEGRADED
 
 
 def _with_what_was_known(seen: Cluster, known: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
-    """Silence takes nothing away: cards and partitions that were there before stay, with the new health."""
+    """Keep known GPUs and partitions if the driver or Slurm does not answer, with the new status."""
     if seen.status is ClusterStatus.OFFLINE and known.partitions:
         return replace(known, status=seen.status, evidence=seen.evidence)
     return _with_cards(seen, cards) if cards and _is_silent_driver(seen) else seen
 
 
 def _with_cards(seen: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
-    """Without them runs would begin beside each other on cards that nobody leased."""
+    """Add known GPUs: without them runs would start beside each other on GPUs without a lease."""
     kind = ClusterType.LOCAL_GPU
     return replace(
         seen,
@@ -142,4 +144,4 @@ def _refuse_impossible(kind: ClusterType, looks: Looks) -> None:
             hint="Choose local_gpu or cpu_only; or start the server where sinfo works (SLURM_CONF).",
         )
     if kind is ClusterType.LOCAL_GPU and not looks.gpus:
-        raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or mend the driver.")
+        raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or repair the driver.")

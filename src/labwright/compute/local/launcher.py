@@ -1,4 +1,4 @@
-"""Sidecars on this machine, forked by a warm helper process that is started once per server."""
+"""Start sidecars on this machine. A helper process, started once per server, forks them."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ class LocalLauncher:
         self._log = log
         self._lock = threading.Lock()
         self._helper: subprocess.Popen[bytes] | None = None
-        self._watchers: dict[str, subprocess.Popen[bytes]] = {}  # by run, until they have ended
+        self._watchers: dict[str, subprocess.Popen[bytes]] = {}  # run -> the process that watches it
 
     def withhold(self, names: Iterable[str]) -> None:
-        """Variables that no run is to have, nor any file to name."""
+        """Remove variables that no run may have and no file may name."""
         for name in names:
             self.environment.pop(name, None)
             self.plain_environment.pop(name, None)
@@ -46,7 +46,7 @@ class LocalLauncher:
                 self._helper = self._start_helper()
             try:
                 self._send(lines)
-            except BrokenPipeError:  # it died after all; a second fork of a run is stopped by its claim
+            except BrokenPipeError:  # the helper died; if it forked a run already, the claim stops the second sidecar
                 self._helper = self._start_helper()
                 self._send(lines)
 
@@ -59,15 +59,15 @@ class LocalLauncher:
         return self._sidecar("prefork", stdin=subprocess.PIPE)
 
     def adopt(self, run: Run) -> None:
-        """Give a job that outlived its supervisor somebody who watches it."""
+        """Start a watcher for a job that outlived its supervisor."""
         self._watch("adopt", run)
 
     def watch_external(self, run: Run) -> None:
-        """Give a script that was started by hand somebody who samples it, judges its curves and tells of its end."""
+        """Start a watcher for a script that was started by hand: it samples metrics, checks rules, reports the end."""
         self._watch("external", run)
 
     def _watch(self, verb: str, run: Run) -> None:
-        """One at a time: who was sent a moment ago may not have given a sign yet."""
+        """Start one watcher at a time: one that was just started may not have written a heartbeat yet."""
         self._watchers = {name: watcher for name, watcher in self._watchers.items() if watcher.poll() is None}
         if run.id not in self._watchers:
             self._watchers[run.id] = self._sidecar(verb, str(run.run_dir), stdin=subprocess.DEVNULL)
@@ -88,7 +88,7 @@ class LocalLauncher:
     def nudge(self, run: Run) -> None:
         claim = read_claim(RunPaths(run.run_dir or os.devnull), run.attempt)
         if claim and claim.is_here and claim.is_alive:
-            # A script of its own knows nothing of our control folder: all it can be told is to end.
+            # A script that was started by hand does not read our control folder: it can only be terminated.
             send_signal(claim.pid, signal.SIGTERM if run.is_external else signal.SIGUSR1)
 
     def close(self) -> None:
@@ -104,9 +104,10 @@ def _line_of(launch: Launch) -> bytes:
 
 
 def read_claim(paths: RunPaths, attempt: int) -> ProcessIdentity | None:
+    """Return the process that holds an attempt of a run."""
     try:
         return ProcessIdentity.from_dict(read_json(paths.claim(attempt)))
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (ValueError, KeyError, TypeError):  # torn by a power cut, or tampered with: taken, by nobody who lives
+    except (ValueError, KeyError, TypeError):  # damaged: treat it as claimed by a process that is dead
         return ProcessIdentity(pid=0, start_time=-1, boot_id=boot_id(), host=socket.gethostname())

@@ -1,4 +1,4 @@
-"""What became of runs whose sidecar is gone: found again, watched again, or lost. Never started twice."""
+"""Recover runs whose sidecar has died: find the job again, watch it again, or mark it as lost. Never start it twice."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 
 from labwright.compute.lab import Lab
 from labwright.compute.local.launcher import read_claim
-from labwright.compute.runs.endings import end_and_tell, end_run
+from labwright.compute.runs.endings import end_and_alert, end_run
 from labwright.compute.runs.folder import make_run_folder
 from labwright.compute.runs.ingest import ingest
 from labwright.compute.runs.launching import make_ready
@@ -22,14 +22,15 @@ from labwright.store import runs
 _CLAIM_PATIENCE_SECONDS = 10.0
 _HEARTBEAT_PATIENCE_SECONDS = 10.0
 _IN_DOUBT = (
-    "Its sidecar was killed as the command was to begin; whether it did is not known. See its output before a rerun."
+    "Its sidecar was killed just before the command started, so it may or may not have run. "
+    "Check its output before a rerun."
 )
-_UNSUPERVISED = "its supervisor was killed; the job goes on, its exit code will not be known"
-_LAST_WORDS = "Its supervisor was killed; how the command ended is not known."
+_UNSUPERVISED = "its supervisor was killed; the job continues, but its exit code will not be known"
+_END_UNKNOWN = "Its supervisor was killed; how the command ended is not known."
 
 
 def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
-    """Check one active run. Cheap while its sidecar lives. What became of a job of Slurm, Slurm is asked."""
+    """Check one active run on this machine. Cheap while its sidecar lives. `slurm/reports.py` does this for Slurm."""
     if run.is_on_slurm:
         return
     claim = read_claim(lab.paths.run(run.id), run.attempt)
@@ -37,13 +38,13 @@ def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
         _recover_unclaimed(lab, run, at_start)
     elif run.is_external and claim.is_here and claim.boot_id == boot_id():
         if _silent_seconds(lab, run) > _HEARTBEAT_PATIENCE_SECONDS:
-            lab.local.watch_external(run)  # also if the process has ended: it says how
+            lab.local.watch_external(run)  # also if the process has ended: the watcher reports how
     elif claim.is_here and not claim.is_alive:
         _recover_orphan(lab, run, claim)
 
 
 def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
-    """Nobody began it: launch again. If the first sidecar is merely slow, the claim lets only one of them live."""
+    """Launch a run again that nothing claimed. If the first sidecar is only slow, the claim lets one of them live."""
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     if not at_start and seconds_apart(launched) <= _CLAIM_PATIENCE_SECONDS:
         return
@@ -55,17 +56,17 @@ def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
 
 
 def _recover_without_folder(lab: Lab, run: Run) -> None:
-    """It has begun, so somebody deleted its claim. It is never begun anew; if it goes on it gets a folder again."""
+    """Handle a started run whose claim was deleted. It is never started again; a live job gets a new folder."""
     if not processes_of_run(run.id):
         _lose(lab, run.id, "Its folder was deleted while it ran; how it ended is not known.")
         return
     if not os.path.exists(lab.paths.run(run.id).spec):
         make_run_folder(lab, run)
-    _keep_watched(lab, run, "its folder was deleted; the job goes on, its exit code may not be known")
+    _keep_watched(lab, run, "its folder was deleted; the job continues, but its exit code may not be known")
 
 
 def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
-    current = ingest(lab, run.id) or run  # it may have ended properly just before we looked
+    current = ingest(lab, run.id) or run  # it may have ended properly just now
     if current.is_terminal:
         return
     if claim.boot_id != boot_id():
@@ -73,11 +74,11 @@ def _recover_orphan(lab: Lab, run: Run, claim: ProcessIdentity) -> None:
     elif processes_of_run(run.id):
         _keep_watched(lab, current, _UNSUPERVISED)
     else:
-        _lose(lab, run.id, _LAST_WORDS if current.started_at else _IN_DOUBT)
+        _lose(lab, run.id, _END_UNKNOWN if current.started_at else _IN_DOUBT)
 
 
 def _keep_watched(lab: Lab, run: Run, reason: str) -> None:
-    """The job goes on without a supervisor: it needs somebody who obeys `stop` and the time limit."""
+    """Give a job without a supervisor a watcher that obeys `stop` and the time limit."""
     if not _is_watched(lab, run):
         lab.local.adopt(run)
     if run.status_reason != reason:
@@ -88,7 +89,7 @@ def _keep_watched(lab: Lab, run: Run, reason: str) -> None:
 
 
 def _is_watched(lab: Lab, run: Run) -> bool:
-    """By somebody who lives and gave a sign lately."""
+    """Return whether a live watcher has sent a heartbeat lately."""
     heartbeat = lab.paths.run(run.id).heartbeat
     watcher = read_identity(heartbeat)
     gone = not os.path.exists(heartbeat) if watcher is None else not watcher.is_alive
@@ -96,7 +97,7 @@ def _is_watched(lab: Lab, run: Run) -> bool:
 
 
 def _silent_seconds(lab: Lab, run: Run) -> float:
-    """Since whoever watches it gave a sign, or could have begun to."""
+    """Return the seconds since the last heartbeat, or since the launch."""
     beat = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     with contextlib.suppress(FileNotFoundError):
         beat = max(beat, os.path.getmtime(lab.paths.run(run.id).heartbeat))
@@ -104,7 +105,7 @@ def _silent_seconds(lab: Lab, run: Run) -> float:
 
 
 def _lose(lab: Lab, run_id: str, words: str) -> None:
-    """Asked to stop and gone is stopped; ended for its time limit has failed; gone by itself is lost."""
+    """End a run whose process is gone: stopped if that was requested, failed at its time limit, otherwise lost."""
     why = _why_ended(lab.paths.run(run_id))
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
@@ -114,13 +115,13 @@ def _lose(lab: Lab, run_id: str, words: str) -> None:
             end_run(tx, run, RunStatus.STOPPED, reason="stopped on request", error=words)
         elif why == "time_limit":
             error = f"Time limit of {run.time_limit_seconds or 0:g} s reached. {words}"
-            end_and_tell(lab, tx, run, RunStatus.FAILED, reason="time_limit", error=error)
+            end_and_alert(lab, tx, run, RunStatus.FAILED, reason="time_limit", error=error)
         else:
-            end_and_tell(lab, tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)
+            end_and_alert(lab, tx, run, RunStatus.LOST, reason="sidecar_lost", error=words)
 
 
 def _why_ended(paths: RunPaths) -> str:
-    """What its sidecar set out to end it for, before anybody was killed. The job can write there too."""
+    """Return why its sidecar started to end it, or "". The job can write to this file too."""
     why = ""
     with contextlib.suppress(IsADirectoryError, PermissionError):
         for line in all_lines(paths.events)[0]:

@@ -1,6 +1,7 @@
-"""Some lines of one metric file: read before anybody writes, then stored in portions, so that others get their turn.
+"""Some lines of one metric file: parsed outside of a transaction, then stored in portions, so that others can write.
 
-Besides numbers a line may carry an alert, a configuration, an artifact or what the writer refused.
+Besides numbers a line may carry an alert, a configuration, an artifact or what the writer refused. What cannot be used
+is counted and shown with the run (`Refusals`).
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ MAX_KEYS = 100_000
 MAX_KEY_LENGTH = 1024
 MAX_SCRIPT_ALERTS = 20  # open at a time
 _MANY_KEYS = 500  # in one batch
-_SYSTEM = "system"  # the source of what the monitor samples: a few series that count for nothing
+_SYSTEM = "system"  # the source of the monitor's samples, which do not count toward the limit
 _NAME_LENGTH = 200
 _TAG_LENGTH = 100
 _MOST_TAGS = 50
@@ -45,7 +46,7 @@ _Fact = tuple[Callable[["MetricBatch", Transaction, Any, dict[str, Any]], None],
 
 
 class MetricBatch:
-    """Sorted into series by `read`, outside of any transaction. Nobody else takes lines of this run meanwhile."""
+    """`read` sorts lines into series, outside of a transaction. Nobody else reads lines of this run meanwhile."""
 
     def __init__(self, connection: sqlite3.Connection, run: Run, source: str, attempt: int) -> None:
         self._connection = connection
@@ -56,7 +57,7 @@ class MetricBatch:
         self._facts: list[_Fact] = []
         self._sent: dict[tuple[str, str], IdempotencyKey] = {}
         self._refused = Refusals(source)
-        self._script_alerts: set[str] | None = None  # rules of those that are open, once asked for
+        self._script_alerts: set[str] | None = None  # rules of the open ones; None until they are read
 
     def read(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -78,13 +79,13 @@ class MetricBatch:
         return len(self._keys)
 
     def pass_over(self, count: int) -> None:
-        """The first keys are stored already. Of these, only what the run had no room for is counted again."""
+        """Skip keys that are stored already, but count again those that the run had no room for."""
         for key in self._keys[:count]:
             if self._find(key) is None:
                 self._refuse_key(key)
 
     def store_points(self, tx: Transaction, first: int, end: int) -> None:
-        """Of some of the keys. A run that is full begins no new series; those it has go on."""
+        """Store the points of some keys. A run that is full gets no new series; existing ones continue."""
         new: list[tuple[str, Points]] = []
         grown: list[tuple[Series, Points]] = []
         for key in self._keys[first:end]:
@@ -100,7 +101,7 @@ class MetricBatch:
         metrics.begin(tx, self._run.id, self._source, self._attempt, new)
 
     def store_rest(self, tx: Transaction) -> None:
-        """All but the points; once, with the last of these."""
+        """Store everything but the points: once, with the last points."""
         for take, about, entry in self._facts:
             take(self, tx, about, entry)
         for key in self._sent.values():
@@ -147,7 +148,7 @@ class MetricBatch:
             points.values.append(number)
 
     def _take_once(self, sent: Any, lines: Any) -> None:
-        """Points that were sent with an idempotency key: who heard no answer sent them again."""
+        """Take points sent with an idempotency key once: a client that got no reply has sent them again."""
         if not isinstance(sent, dict) or not isinstance(lines, list):
             self._refused.add("(a line)", "it needs a key and lines")
             return
@@ -166,7 +167,7 @@ class MetricBatch:
             self._take_entry(line if isinstance(line, dict) and "m" in line else None)
 
     def _take_header(self, tx: Transaction, header: dict[str, Any], _entry: dict[str, Any]) -> None:
-        """What `init` was told: a name and notes for a run that has none of its own, and further tags."""
+        """Apply the arguments of `init`: a name and notes if the run has none, and more tags."""
         current = runs.get(tx.connection, self._run.id)
         changed = current.evolve(
             name=_name_in(header, current),
@@ -231,8 +232,8 @@ def _by(run: Run) -> str:
 
 
 def _name_in(header: dict[str, Any], run: Run) -> str:
-    wanted = str(header.get("name") or "")[:_NAME_LENGTH].strip()
-    return wanted if wanted and not run.sweep_id and run.name == name_from(run.command) else run.name
+    name = str(header.get("name") or "")[:_NAME_LENGTH].strip()
+    return name if name and not run.sweep_id and run.name == name_from(run.command) else run.name
 
 
 def _tags_in(header: dict[str, Any], run: Run) -> tuple[str, ...]:
@@ -242,7 +243,7 @@ def _tags_in(header: dict[str, Any], run: Run) -> tuple[str, ...]:
 
 
 def _with_config(run: Run, config: dict[str, Any]) -> Run:
-    """What a sweep gave a run stays as it was given: it says which configuration the run is."""
+    """Add parameters. Those that a sweep set stay: they say which configuration the run is."""
     if run.trial is not None:
         return run.evolve(params={**config, **run.params})
     params = {**run.params, **config}
@@ -250,19 +251,19 @@ def _with_config(run: Run, config: dict[str, Any]) -> Run:
 
 
 def _plain(config: dict[str, Any]) -> dict[str, Any]:
-    """Only what JSON can carry everywhere: the rest as text."""
+    """Keep what JSON can hold everywhere, and convert the rest to text."""
     text = json.dumps(config, default=str)
     found: dict[str, Any] = json.loads(text, parse_constant=str)
     return found
 
 
-_SHOWN = 10  # with reasons, of one run
+_SHOWN = 10  # with reasons, per run
 _MORE_ALERTS_RULE = "many_alerts"
 ALERT_CALL = "alert()"
 
 
 class Refusals:
-    """Of one source and one batch."""
+    """What could not be used of one source and one batch, with reasons."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -281,12 +282,12 @@ class Refusals:
         fresh = self._merge(shown)
         metrics.save_refused(tx, run.id, {"count": before.get("count", 0) + self._counts.total(), "first": shown})
         if fresh:
-            words = "; ".join(f"{entry['key']}: {entry['why']}" for entry in fresh)
-            runs.notice(tx, run, "system", f"Not taken as metrics from {self._source}: {words}")
-        _tell_more_alerts(tx, run, shown)
+            reasons = "; ".join(f"{entry['key']}: {entry['why']}" for entry in fresh)
+            runs.notice(tx, run, "system", f"Not stored as metrics from {self._source}: {reasons}")
+        _report_more_alerts(tx, run, shown)
 
     def _merge(self, shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Into those that are shown. Answers the new ones."""
+        """Merge into the entries that are shown, and return the new ones."""
         known = {(entry["source"], entry["key"]): entry for entry in shown}
         fresh = []
         for key, why in self._why.items():
@@ -299,15 +300,15 @@ class Refusals:
         return fresh
 
 
-def _tell_more_alerts(tx: Transaction, run: Run, shown: list[dict[str, Any]]) -> None:
-    """One alert stands for all that a script raised beyond its share."""
+def _report_more_alerts(tx: Transaction, run: Run, shown: list[dict[str, Any]]) -> None:
+    """Raise or update the one alert that stands for all alerts of a script beyond the limit."""
     count = sum(entry["count"] for entry in shown if entry["key"] == ALERT_CALL)
     if not count:
         return
-    words = f"The script raised {count} more alerts. Answer some of those that are open to see new ones."
+    message = f"The script raised {count} more alerts. Answer some of those that are open to see new ones."
     pending = alerts.pending_of_run(tx.connection, run.id)
-    told = next((alert for alert in pending if alert.rule == _MORE_ALERTS_RULE), None)
-    if told is None:
-        raise_alert(tx, run, _MORE_ALERTS_RULE, words, Severity.WARNING, ("ignore", "stop"))
-    elif told.message != words:
-        alerts.change(tx, replace(told, message=words), "system")
+    alert = next((alert for alert in pending if alert.rule == _MORE_ALERTS_RULE), None)
+    if alert is None:
+        raise_alert(tx, run, _MORE_ALERTS_RULE, message, Severity.WARNING, ("ignore", "stop"))
+    elif alert.message != message:
+        alerts.change(tx, replace(alert, message=message), "system")

@@ -1,6 +1,6 @@
-"""Read the metric files of runs into the database, each line exactly once, and tell who looks that a series grew.
+"""Read the metric files of runs into the database, each line exactly once, and publish a hint that series have grown.
 
-A file has one writer and only grows; how far it was read is stored with what was read.
+A file has one writer and only grows. The position is stored together with what was read.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from labwright.store.database import Transaction
 
 log = logging.getLogger(__name__)
 _BATCH_BYTES = 4 << 20
-_LARGE_BATCH_BYTES = 16 << 20  # of a run with so many series each batch touches most of them: the fewer, the better
+_LARGE_BATCH_BYTES = 16 << 20  # for a run with many series: each batch touches most of them, so fewer are better
 _MANY_SERIES = 10_000
-_KEYS_AT_ONCE = 1000  # in one transaction: about a tenth of a second, in which nobody else writes
-_BREATH_SECONDS = 0.001  # whoever waits to write comes first
+_KEYS_AT_ONCE = 1000  # in one transaction: it blocks other writers for about a tenth of a second
+_BREATH_SECONDS = 0.001  # lets waiting writers go first
 _LITTLE_BYTES = 64 << 10
 _SCRIPT = "sdk"
 _HALF_A_LINE = "(half a line)"
@@ -41,12 +41,12 @@ _MARKED_BYTES = 256
 _LOOK_AGAIN_SECONDS = 0.25
 _WEIGH_SECONDS = 5.0
 _WEIGH_SHARE = 0.02  # of the time
-_LONGEST_WEIGHED = 100_000  # points of a series; a longer one is weighed when its run has ended
-_PAUSE_SECONDS = 0.1  # small portions cost the most: what comes meanwhile is taken in one
+_LONGEST_WEIGHED = 100_000  # points of a series; the statistics of a longer one are computed when its run has ended
+_PAUSE_SECONDS = 0.1  # gathers points: small portions cost the most
 
 
 class MetricIngest:
-    """A thread of its own: a million points to read must not hold up the engine."""
+    """Reads in its own thread: a million points must not delay the engine."""
 
     def __init__(self, lab: Lab, tell_finished: Callable[[str], None] = lambda _run_id: None) -> None:
         self._lab = lab
@@ -54,10 +54,10 @@ class MetricIngest:
         self._todo: queue.Queue[str | None] = queue.Queue()
         self._waiting: set[str] = set()
         self._woken: set[str] = set()
-        self._finishing: set[str] = set()  # ended, and the thread takes what is left
-        self._finished: set[str] = set()  # and has done so
-        self._grown: set[str] = set()  # since they were weighed
-        self._weigh_at: dict[str, float] = {}  # runs that go on, by when their series may be read whole again
+        self._finishing: set[str] = set()  # ended; the thread reads the rest
+        self._finished: set[str] = set()  # ended; the thread has read the rest
+        self._grown: set[str] = set()  # have new points since their statistics were computed
+        self._weigh_at: dict[str, float] = {}  # active run -> when its statistics may be computed again
         self._closing = threading.Event()
         self._hands = threading.Condition()
         self._in_hand: set[str] = set()
@@ -72,7 +72,7 @@ class MetricIngest:
         self._thread.join(timeout=10)
 
     def soon(self, run_id: str) -> None:
-        """Called for every wake-up; a run that is already in line is not put there twice."""
+        """Queue a run, unless it is queued already. Called for every wake-up."""
         if run_id not in self._waiting:
             self._waiting.add(run_id)
             self._todo.put(run_id)
@@ -93,17 +93,17 @@ class MetricIngest:
                 time.sleep(_PAUSE_SECONDS)
 
     def _look_again(self) -> None:
-        """The last points of a burst come without a wake-up of their own; what may not be weighed yet comes again."""
+        """Read runs again: the last points of a burst come without a wake-up, and some statistics had to wait."""
         woken, self._woken = self._woken, set()
         for run_id in woken:
             self._take_and_go_on(run_id)
         self._woken |= {run_id for run_id in woken if run_id in self._grown}
 
     def _take_and_go_on(self, run_id: str) -> None:
-        is_last = run_id in self._finishing  # asked before: what is read from here on is all there is
+        is_last = run_id in self._finishing  # checked first: what is read from here on is complete
         try:
             if self.take(run_id):
-                self.soon(run_id)  # there is more; others have their turn first
+                self.soon(run_id)  # there is more; other runs go first
                 return
             if is_last or self._has_ended(run_id):
                 self._weigh_anew(run_id)
@@ -111,25 +111,26 @@ class MetricIngest:
             elif run_id in self._grown and time.monotonic() >= self._weigh_at.get(run_id, 0.0):
                 self._weigh_meanwhile(run_id)
         except (LabwrightError, OSError, sqlite3.Error, ValueError, KeyError, TypeError, ArithmeticError) as error:
-            log.error("metrics of %s could not be read and will be tried again: %r", run_id, error)
+            log.error("Metrics of %s could not be read and are tried again: %r", run_id, error)
             if isinstance(error, StorageFailed):
-                return  # not the run's fault: its end waits
+                return  # not a fault of the run: its end waits
         if is_last:
             self._finishing.discard(run_id)
             self._finished.add(run_id)
             self._tell_finished(run_id)
 
     def _has_ended(self, run_id: str) -> bool:
-        """Points may be sent to such a run, too."""
+        """Return whether the run has ended: points may still be sent to it."""
         try:
             return runs.get(self._lab.db.reader(), run_id).is_terminal
         except NotFound:
             return False  # deleted meanwhile
 
     def finish(self, run_id: str) -> bool:
-        """Whether all that an ended run logged is there, so that its end can be told.
+        """Return whether all metrics of an ended run are read, so that it can be marked as ended.
 
-        Little is taken here and now. More is taken in the thread, for others end meanwhile; then it is told.
+        Small files are read here. The thread reads large ones and then calls `tell_finished`, so that other runs can
+        end meanwhile.
         """
         is_taken_beside = run_id in self._finishing or run_id in self._in_hand
         if run_id in self._finished:
@@ -140,11 +141,11 @@ class MetricIngest:
             self._finishing.add(run_id)
             self.soon(run_id)
             return False
-        self._tell_half_a_line(run_id)
+        self._refuse_half_a_line(run_id)
         return True
 
-    def _tell_half_a_line(self, run_id: str) -> None:
-        """At the end of what a script logged it stands for all that could not be written; its own words may be gone."""
+    def _refuse_half_a_line(self, run_id: str) -> None:
+        """Report a file of the script that ends within a line: what came after it could not be written."""
         folder = self._lab.paths.run(run_id).metrics
         if not any(
             _source_of(name) == _SCRIPT and _ends_within_a_line(f"{folder}/{name}") for name in self._files(run_id)
@@ -158,20 +159,20 @@ class MetricIngest:
                 refused.record(tx, run)
 
     def drain(self, run_id: str) -> None:
-        """Everything there is, now."""
+        """Read everything now."""
         while self.take(run_id):
             pass
         self._weigh_anew(run_id)
 
     def _weigh_meanwhile(self, run_id: str) -> None:
-        """Of a run that goes on: now and then, so that nobody's points wait for it."""
+        """Compute the statistics of an active run: only now and then, so that points do not have to wait."""
         began = time.monotonic()
         self._weigh_anew(run_id, _LONGEST_WEIGHED)
         now = time.monotonic()
         self._weigh_at[run_id] = now + max(_WEIGH_SECONDS, (now - began) / _WEIGH_SHARE)
 
     def _weigh_anew(self, run_id: str, longest: float = math.inf) -> None:
-        """Not with each batch: a series has to be read whole to tell what was logged anew."""
+        """Compute statistics. Not with each batch: a whole series has to be read to find steps logged again."""
         with self._alone_with(run_id):
             self._grown.discard(run_id)
             found = metrics.weighed_anew(self._lab.db.reader(), run_id, longest)
@@ -180,7 +181,7 @@ class MetricIngest:
                     metrics.save_statistics(tx, run_id, found)
 
     def take(self, run_id: str) -> bool:
-        """One batch of each file of the run. Answers whether there is more."""
+        """Read one batch of each file of the run. Return whether there is more."""
         with self._alone_with(run_id):
             more = [self._take_file(run_id, name) for name in self._files(run_id)]
             self._lab.unread.unmark(run_id, lambda: not self._files(run_id))
@@ -192,7 +193,7 @@ class MetricIngest:
 
     @contextlib.contextmanager
     def _alone_with(self, run_id: str) -> Iterator[None]:
-        """The engine takes the last words of runs, the thread all else; nobody reads a file twice."""
+        """Lock a run: the engine reads the end of runs, the thread everything else, and no file is read twice."""
         with self._hands:
             self._hands.wait_for(lambda: run_id not in self._in_hand)
             self._in_hand.add(run_id)
@@ -204,8 +205,10 @@ class MetricIngest:
                 self._hands.notify_all()
 
     def _files(self, run_id: str) -> dict[str, int]:
-        """Those that are longer than what was read of them, or shorter, and by how many bytes; the last written last,
-        since of a step that several processes log the last to arrive counts, whether or not a server read along."""
+        """Return the files whose size differs from what was read, with the difference in bytes.
+
+        The file that was written last comes last: if several processes log a step, the last value counts.
+        """
         written: list[tuple[int, str, int]] = []
         with contextlib.suppress(FileNotFoundError):  # nothing was logged
             for entry in os.scandir(self._lab.paths.run(run_id).metrics):
@@ -227,13 +230,13 @@ class MetricIngest:
             return False  # deleted meanwhile
 
     def _take_batch(self, run: Run, name: str) -> bool:
-        """Read without a transaction, since whoever wants to write waits for those."""
+        """Read outside of a transaction, because a transaction blocks other writers."""
         reader = self._lab.db.reader()
         row = metric_files.find(reader, run.id, name)
         path = f"{self._lab.paths.run(run.id).metrics}/{name}"
         file = _File(name, path, *(row or (0, _source_of(name), run.attempt, None, 0, 0)))
-        if file.is_written_anew():
-            self._begin_anew(run, file)
+        if file.was_rewritten():
+            self._start_over(run, file)
         with self._lab.unread.settled():
             lines, end = complete_lines(path, file.position, self._batch_size(run.id, file))
         if file.position == 0 and lines:
@@ -246,32 +249,30 @@ class MetricIngest:
 
     def _batch_size(self, run_id: str, file: _File) -> int:
         if file.part_keys:
-            return file.part_end - file.position  # the very same lines again
+            return file.part_end - file.position  # the same lines again
         many = metrics.count_own_series(self._lab.db.reader(), run_id) >= _MANY_SERIES
         return _LARGE_BATCH_BYTES if many else _BATCH_BYTES
 
-    def _begin_anew(self, run: Run, file: _File) -> None:
+    def _start_over(self, run: Run, file: _File) -> None:
         file.position = file.part_keys = 0
         with self._lab.db.transaction() as tx:
-            words = (
-                f"{file.name} was cut short or written anew; it is read from its beginning, and what is gone is lost."
-            )
-            runs.notice(tx, run, "system", words)
+            message = f"{file.name} was truncated or rewritten; it is read from its start, and removed points are lost."
+            runs.notice(tx, run, "system", message)
             file.save(tx, run.id)
 
     def _store(self, run_id: str, file: _File, batch: MetricBatch, end: int) -> None:
-        """Of very many keys some at a time, each time with how far we are: a kill in between repeats nothing."""
+        """Store a batch, a part of its keys at a time together with the progress, so that a kill repeats nothing."""
         batch.pass_over(file.part_keys)
         first = file.part_keys
         while batch.key_count - first > _KEYS_AT_ONCE:
             with self._lab.db.transaction() as tx:
-                runs.get(tx.connection, run_id)  # or it was deleted meanwhile
+                runs.get(tx.connection, run_id)  # raises NotFound if it was deleted
                 batch.store_points(tx, first, first + _KEYS_AT_ONCE)
                 first = file.part_keys = first + _KEYS_AT_ONCE
                 file.part_end = end
                 file.save(tx, run_id)
             if self._closing.wait(_BREATH_SECONDS):
-                return  # the next server goes on from here
+                return  # the next server continues here
         with self._lab.db.transaction() as tx:
             runs.get(tx.connection, run_id)
             batch.store_points(tx, first, batch.key_count)
@@ -283,7 +284,7 @@ class MetricIngest:
 
 @dataclass(slots=True)
 class _File:
-    """How far a file was read. The first `part_keys` keys of what lies between `position` and `part_end` are stored."""
+    """How far a file was read. Of the lines between `position` and `part_end` the first `part_keys` keys are stored."""
 
     name: str
     path: str
@@ -294,7 +295,7 @@ class _File:
     part_end: int
     part_keys: int
 
-    def is_written_anew(self) -> bool:
+    def was_rewritten(self) -> bool:
         size = os.path.getsize(self.path)
         is_shorter = size < self.position or bool(self.part_keys and size < self.part_end)
         return is_shorter or self.mark not in (None, _mark_before(self.path, self.position))
@@ -306,7 +307,7 @@ class _File:
 
 
 def _source_of(name: str) -> str:
-    """`sdk-123-x.jsonl` comes from the source `sdk`."""
+    """Return the source of a file: that of `sdk-123-x.jsonl` is `sdk`."""
     return name.removesuffix(".jsonl").split("-")[0]
 
 
@@ -317,7 +318,7 @@ def _ends_within_a_line(path: str) -> bool:
 
 
 def _mark_before(path: str, position: int) -> int:
-    """Of the bytes just read: if they are others the next time, the file has been written anew."""
+    """Return a checksum of the bytes before a position: if it changes, the file was rewritten."""
     with open(path, "rb") as file:
         file.seek(max(0, position - _MARKED_BYTES))
         return zlib.crc32(file.read(min(position, _MARKED_BYTES)))

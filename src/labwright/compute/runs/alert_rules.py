@@ -1,7 +1,7 @@
-"""What labwright.toml says about metrics and alerts: checked when the server starts, handed to every sidecar, and the
-answers that the server gives by itself to an alert that nobody answered.
+"""Metrics and alert rules in labwright.toml: checked when the server starts and passed to every sidecar; and the
+automatic answers to alerts.
 
-`[metrics]` where numbers come from · `[alerts_builtin]` switches of our rules · `[[alerts]]` the project's own.
+`[metrics]` where numbers come from · `[alerts_builtin]` switches of built-in rules · `[[alerts]]` the project's own.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AlertRules:
         return {"builtin": self.builtin, "project": [rule.for_sidecar() for rule in self.rules]}
 
     def due_defaults(self, connection: sqlite3.Connection, now: float) -> list[tuple[Alert, str]]:
-        """Alerts to answer by the rule itself, each with the answer: an `action` at once, a default after its time."""
+        """Return alerts to answer automatically, with the answer: an `action` at once, a default after its delay."""
         due = []
         for rule in self.rules:
             choice, after = rule.default_action, rule.default_after_seconds
@@ -96,7 +96,7 @@ class AlertRules:
 
 @cache
 def project_rules(config: Path) -> AlertRules:
-    """Read once a server. Raises Invalid with the line that is wrong."""
+    """Read the rules once per server. Raises Invalid with the wrong line."""
     try:
         text = config.read_text()
     except FileNotFoundError:
@@ -109,17 +109,19 @@ def parse_rules(text: str, where: str) -> AlertRules:
     source = _Source(text, where)
     tables = data.get("alerts", [])
     if not isinstance(tables, list):
-        raise Invalid(f"{where}: alerts must be written as [[alerts]] tables.", hint="Double brackets: one a rule.")
+        raise Invalid(
+            f"{where}: alerts must be written as [[alerts]] tables.", hint="Use double brackets, one table per rule."
+        )
     rules = tuple(_rule(source, index, table) for index, table in enumerate(tables))
     for index, rule in enumerate(rules):
         if rule.name in [*SWITCHES, *(other.name for other in rules[:index])]:
             place = source.place("alerts", "name", index)
-            raise Invalid(f"{place}: there is a rule {rule.name!r} already.", hint="Give this one a `name` of its own.")
+            raise Invalid(f"{place}: there is a rule {rule.name!r} already.", hint="Give this rule another `name`.")
     return AlertRules(metrics=_metrics(source, data), builtin=_builtin(source, data), rules=rules)
 
 
 class _Source:
-    """The file's text, to say on which line something stands."""
+    """The file's text, to find the line of a key."""
 
     def __init__(self, text: str, name: str) -> None:
         self._lines = text.splitlines()
@@ -145,7 +147,7 @@ class _Source:
 
 
 class _RuleTable:
-    """One `[[alerts]]` table: each field, or what is wrong with it and where."""
+    """One `[[alerts]]` table: returns each field, or raises Invalid with its line."""
 
     def __init__(self, source: _Source, index: int, table: object) -> None:
         self._source = source
@@ -170,7 +172,7 @@ class _RuleTable:
     def condition(self, metric: str) -> dict[str, Any]:
         found = parse_condition(self.text("condition"), metric)
         if found is None:
-            raise self.wrong("condition", f"{self._table['condition']!r} is no condition.", hint=_CONDITION_HINT)
+            raise self.wrong("condition", f"{self._table['condition']!r} is not a condition.", hint=_CONDITION_HINT)
         return found
 
     def one_of(self, key: str, known: Sequence[str], otherwise: str) -> str:
@@ -212,7 +214,7 @@ def _rule(source: _Source, index: int, table: object) -> AlertRule:
 
 
 def parse_condition(text: str, metric: str) -> dict[str, Any] | None:
-    """What the sidecar evaluates; None if it is not in the grammar."""
+    """Return a condition for the sidecar, or None if the text is not in the grammar."""
     match = _CONDITION.fullmatch(" ".join(text.split()))
     if match is None:
         return None
@@ -226,7 +228,7 @@ def parse_condition(text: str, metric: str) -> dict[str, Any] | None:
         found["seconds"] = float(match["span"]) * _SECONDS[match["unit"]]
     if op == "no improvement":
         if not match["steps"] and not match["span"]:
-            return None  # every second point of a noisy curve would do
+            return None  # else every second point of a noisy curve would raise it
         found["goal"] = "max" if _HIGHER_IS_BETTER.search(metric) else "min"
     return found
 
@@ -260,7 +262,7 @@ def _check_pattern(place: str, pattern: str) -> None:
     try:
         groups = re.compile(pattern).groupindex
     except re.error as error:
-        raise Invalid(f"{place}: {pattern!r} is no regular expression: {error}.", hint=hint) from error
+        raise Invalid(f"{place}: {pattern!r} is not a regular expression: {error}.", hint=hint) from error
     if not groups:
         raise Invalid(f"{place}: {pattern!r} has no named group.", hint=hint)
 
@@ -281,6 +283,8 @@ def _known_hint(key: str, known: Sequence[str]) -> str:
 
 
 class DueAlerts:
+    """Answers alerts as the project's rules say: at once, or if nobody did in time."""
+
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._unanswerable: set[str] = set()
@@ -288,11 +292,11 @@ class DueAlerts:
     def answer(self) -> None:
         rules = project_rules(self._lab.paths.config)
         for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
-            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_begin_again(alert)):
+            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_rerun(alert)):
                 self._carry_out(alert.id, choice)
 
-    def _may_begin_again(self, alert: Alert) -> bool:
-        """Once, by itself: what is a rerun already would go round for ever, and what somebody stopped is to stay so."""
+    def _may_rerun(self, alert: Alert) -> bool:
+        """Return whether an automatic rerun is allowed: not of a rerun, to avoid a loop, and not of a stopped run."""
         if alert.run_id is None:
             return False
         run = runs.get(self._lab.db.reader(), alert.run_id)
@@ -302,5 +306,5 @@ class DueAlerts:
         try:
             self._lab.answer_alert(alert_id, choice)
         except LabwrightError:
-            self._unanswerable.add(alert_id)  # said once; a person still can
-            log.exception("the rule's own answer %r to %s could not be carried out", choice, alert_id)
+            self._unanswerable.add(alert_id)  # logged once; a person can still answer
+            log.exception("The automatic answer %r to %s failed", choice, alert_id)

@@ -1,4 +1,4 @@
-"""The alerts of a run: raised, cleared and settled in the transaction of what they tell of."""
+"""Raise, clear and settle the alerts of a run, in the transaction of their cause."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labwright.store.database import Transaction
 _ACTOR = str(SYSTEM)
 EXIT_RULE = "exit"
 GPU_WAIT_RULE = "gpu_wait"
-GPU_CONTENTION_RULE = "gpu_contention"  # of the sidecar
+GPU_CONTENTION_RULE = "gpu_contention"  # raised by the sidecar
 SLURM_HELD_RULE = "slurm_held"
 
 
@@ -27,10 +27,11 @@ def raise_alert(
     by: str = _ACTOR,
     at: float | None = None,
 ) -> None:
-    """`at` is when the run's folder says it was: then its id follows from that, and a rebuilt database has the same."""
-    told = f"{run.id} {run.attempt} {rule} {at!r} {message}"
+    """Raise an alert. `at` is the time in the run folder: the id is derived from it, so a rebuilt database has the same
+    one."""
+    source = f"{run.id} {run.attempt} {rule} {at!r} {message}"
     alert = Alert(
-        id=new_id(ALERT) if at is None else id_of(ALERT, told.encode(errors="replace")),
+        id=new_id(ALERT) if at is None else id_of(ALERT, source.encode(errors="replace")),
         run_id=run.id,
         message=message,
         severity=severity,
@@ -42,13 +43,13 @@ def raise_alert(
 
 
 def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
-    """What the alert told of is over; nobody needs to answer it any more."""
+    """Clear an alert whose cause is over, so that nobody needs to answer it."""
     if alert := alerts.open_of_rule(tx.connection, run.id, rule):
         _clear(tx, alert)
 
 
 def settle_alerts(tx: Transaction, run: Run) -> None:
-    """Its wait is over, and nobody is offered to stop what has ended."""
+    """Clear alerts about waiting, and remove choices that make no sense for an ended run."""
     for alert in alerts.pending_of_run(tx.connection, run.id):
         if alert.rule in (GPU_WAIT_RULE, SLURM_HELD_RULE):
             _clear(tx, alert)

@@ -1,4 +1,4 @@
-"""How a run ends in the database: its facts, its stale alerts, and what waited for it."""
+"""End a run in the database: store its facts, settle its alerts, release or fail the runs that waited for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunSt
 
 
 def read_facts(path: str) -> dict[str, Any] | None:
-    """Of `exit.json`; or of `end.json`, which only a database that was made anew does not know already."""
+    """Read `exit.json`, or `end.json`, which only a rebuilt database does not know already."""
     try:
         facts: dict[str, Any] = read_json(path)
     except FileNotFoundError:
@@ -33,10 +33,10 @@ def read_facts(path: str) -> dict[str, Any] | None:
 
 def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
     to = RunStatus(facts["status"])
-    if run.status is to or not MOVES[run.status]:  # told already; a later event may have brought us here again
+    if run.status is to or not MOVES[run.status]:  # applied already; a later event brought us here again
         return run
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
-        to = RunStatus.FAILED  # it had been given up; the late evidence says how it ended, not that we stopped it
+        to = RunStatus.FAILED  # it was given up before; the late evidence says how it ended, not that we stopped it
     ended = _end_and_release(
         tx,
         run,
@@ -57,7 +57,7 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
 
 
 def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
-    """How a run ends that no sidecar tells the end of."""
+    """End a run whose sidecar does not report its end."""
     ended = _end_and_release(tx, run, to, actor, status_reason=reason, **facts)
     if ended.run_dir:
         _keep_end(ended)
@@ -65,7 +65,7 @@ def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str
 
 
 def _end_and_release(tx: Transaction, run: Run, to: RunStatus, actor: str = _ACTOR, **facts: Any) -> Run:
-    """Its facts, its stale alerts, and what waited for it, however long the chain."""
+    """End a run, then release or fail the runs that waited for it, down the whole chain."""
     ended = _end(tx, run, to, actor, **facts)
     parents = [ended]
     while parents:
@@ -80,7 +80,7 @@ def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> 
 
 
 def _keep_end(run: Run) -> None:
-    """In its folder and before the commit, so that a rebuilt database tells the same; unless the folder is gone."""
+    """Write the end into the run folder before the commit, so that a rebuilt database has it too."""
     facts = {
         "status": run.status,
         "reason": run.status_reason,
@@ -96,7 +96,7 @@ def _keep_end(run: Run) -> None:
 
 
 def _release_children(tx: Transaction, parent: Run) -> list[Run]:
-    """A finished parent frees its children; any other end fails them with that reason. Answers those that failed."""
+    """Release the children of a finished parent, or fail them after any other end. Return those that failed."""
     failed = []
     for child_id in dependencies.children(tx.connection, parent.id):
         try:
@@ -108,23 +108,23 @@ def _release_children(tx: Transaction, parent: Run) -> list[Run]:
             if child.status_reason:
                 runs.change(tx, child, child.evolve(status_reason=waits_for(tx, child)), _ACTOR)
         elif child.status in (RunStatus.READY, RunStatus.QUEUED):
-            words = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
-            failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=words))
+            message = f"It was to run after {parent.id} ({parent.name}), which {_ENDED_AS[parent.status]}."
+            failed.append(_end(tx, child, RunStatus.FAILED, _ACTOR, status_reason="dependency_failed", error=message))
     return failed
 
 
 def waits_for(tx: Transaction, run: Run) -> str:
-    """The parents it still has to wait for, in words; empty if there is none."""
+    """Return a text that names the unfinished parents, or ""."""
     parents = dependencies.unfinished(tx.connection, run.after)
     return f"waits for {', '.join(parents)}" if parents else ""
 
 
-def end_and_tell(lab: Lab, tx: Transaction, run: Run, to: RunStatus, *, reason: str, **facts: Any) -> None:
-    tell_end(lab, tx, end_run(tx, run, to, reason=reason, **facts))
+def end_and_alert(lab: Lab, tx: Transaction, run: Run, to: RunStatus, *, reason: str, **facts: Any) -> None:
+    raise_end_alert(lab, tx, end_run(tx, run, to, reason=reason, **facts))
 
 
-def tell_end(lab: Lab, tx: Transaction, ended: Run) -> None:
-    """In place of a sidecar that no longer can. What somebody stopped is no news; what was told is not told twice."""
+def raise_end_alert(lab: Lab, tx: Transaction, ended: Run) -> None:
+    """Raise the alert that a sidecar would raise. A stopped run raises none, and an existing alert is not repeated."""
     is_news = ended.status in (RunStatus.FAILED, RunStatus.LOST)
     if is_news and alert_options(lab, ended)["builtin"].get("exit", True):
         at = epoch_seconds(ended.ended_at or now())

@@ -1,4 +1,4 @@
-"""Make a run's folder: everything its sidecar needs to know, as files. From here on the folder is the truth."""
+"""Make a run's folder with everything its sidecar needs. From here on the folder is the source of truth."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from labwright.processes import METRIC_FILES_VARIABLE
 from labwright.tokens import mint
 
 log = logging.getLogger(__name__)
-_MONITOR_AFTER_SECONDS = 0.2  # most commands that end sooner have nothing to watch
+_MONITOR_AFTER_SECONDS = 0.2  # commands that end sooner need no monitor
 
 
 def make_run_folder(lab: Lab, run: Run) -> None:
-    """Raises OSError on a full or read-only disk; calling it again for the same attempt is harmless."""
+    """Make the folder. A second call for the same attempt is harmless. Raises OSError on a full or read-only disk."""
     paths = lab.paths.run(run.id)
-    for folder in (os.path.dirname(paths.dir), paths.dir):  # people tidy up; but a state folder that is gone was moved
+    for folder in (os.path.dirname(paths.dir), paths.dir):  # not the state folder: if that is missing, it was moved
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
     environment = _environment_record(lab, run)
     write_new(paths.env, json.dumps(environment).encode())
-    if secrets := _secrets_for(lab, run):  # none the second time: they lie there already
+    if secrets := _secrets_for(lab, run):  # empty at the second call: the file exists already
         write_new(paths.secrets, json.dumps(secrets).encode())
     if run.use_snapshot and run.snapshot:
-        shutil.rmtree(paths.code, ignore_errors=True)  # a half-made one from before a crash
+        shutil.rmtree(paths.code, ignore_errors=True)  # an incomplete one from before a crash
         lab.snapshots.materialize(run.snapshot["hash"], Path(paths.code))
         _workdir(lab, run).mkdir(parents=True, exist_ok=True)  # a snapshot has no empty or ignored folders
     options = _sidecar_options(lab, run)
@@ -59,19 +59,19 @@ def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def kept_environment(lab: Lab, digest: str) -> dict[str, str]:
-    """What the shell that a run was sent from had set."""
+    """Return the environment of the shell that a run was submitted from."""
     try:
         kept: dict[str, str] = read_json(lab.paths.environment(digest))
     except (FileNotFoundError, ValueError) as error:
         raise Conflict(
-            "The environment that the run was sent from is no longer kept.",
-            hint="Submit its command anew: it takes the environment as it is then.",
+            "The environment that the run was submitted from is no longer stored.",
+            hint="Submit its command again: it takes the current environment.",
         ) from error
     return kept
 
 
 def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
-    """A node of Slurm inherits nothing from the server, so all it is to know goes by the file."""
+    """Return the secrets of a run. A Slurm node inherits nothing from the server, so all of them go into the file."""
     kept = _kept_secrets(lab, run) if run.secret_env else {}
     if not run.is_on_slurm:
         return kept
@@ -82,9 +82,9 @@ def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
 
 
 def address_for(lab: Lab, run: Run) -> dict[str, str]:
-    """Where a run reaches its server, and the token that is good for nothing but this run.
+    """Return the server's address for a run, and a token that is valid only for this run.
 
-    In no file here; and not for a node of Slurm, unless the address means something there.
+    They are in no file on this machine. A Slurm node gets them only if it can reach the address.
     """
     url = lab.node_url if run.is_on_slurm else lab.url
     if not url:
@@ -114,7 +114,7 @@ def _sidecar_options(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _approved_code(lab: Lab, run: Run) -> dict[str, str] | None:
-    """Where it is listed, and the folder that it is relative to."""
+    """Return the list of approved files, and the folder that their paths are relative to."""
     if run.approved is None or run.plan_id is None:
         return None
     listing = PlanPaths(lab.paths.plans / run.plan_id).listing(run.approved)
@@ -122,9 +122,10 @@ def _approved_code(lab: Lab, run: Run) -> dict[str, str] | None:
 
 
 def alert_options(lab: Lab, run: Run) -> dict[str, Any]:
-    """The output of a script that was started by hand is not ours to see: that it is quiet says nothing.
+    """Return the alert rules of a run.
 
-    What goes wrong in a rehearsal is told by the plan that it is of.
+    We do not see the output of a script that was started by hand, so `stall` is off. The plan reports what goes wrong
+    in its rehearsal, so there all rules are off.
     """
     options = project_rules(lab.paths.config).alert_options()
     if REHEARSAL in run.tags and run.plan_id is not None:
@@ -133,11 +134,11 @@ def alert_options(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:
-    """Plans and wild loops count on the metrics that a script was seen to print, and many print `loss=0.2`."""
-    said = project_rules(lab.paths.config).metrics
-    pairs = said.get("key_value", lab.settings.metrics_key_value)
+    """Return where metrics come from. Plans and wild loops rely on printed metrics such as `loss=0.2`."""
+    configured = project_rules(lab.paths.config).metrics
+    pairs = configured.get("key_value", lab.settings.metrics_key_value)
     return {
-        **said,
+        **configured,
         "key_value": pairs or run.plan_id is not None or WILD_TAG in run.tags,
         "system_seconds": lab.settings.system_metrics_seconds,
         "claims": str(lab.paths.metric_claims),
@@ -145,7 +146,7 @@ def _metric_options(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def _workdir(lab: Lab, run: Run) -> Path:
-    """Where the command begins: the folder asked for, or the same place inside the run's own copy of the code."""
+    """Return where the command starts: the requested folder, or the same place in the run's own copy of the code."""
     if not run.use_snapshot:
         return Path(run.workdir)
     root = snapshot_root(lab, Path(run.workdir))
@@ -153,7 +154,7 @@ def _workdir(lab: Lab, run: Run) -> Path:
 
 
 def snapshot_root(lab: Lab, workdir: Path) -> Path:
-    """The project, or the folder itself when a run works outside of it."""
+    """Return the project, or the folder itself if a run works outside of the project."""
     return lab.paths.project if workdir.is_relative_to(lab.paths.project) else workdir
 
 
@@ -177,17 +178,14 @@ def _gpu_options(lab: Lab, run: Run) -> dict[str, Any]:
 
 
 def keep_secrets(lab: Lab, owner: str, secrets: dict[str, str]) -> None:
-    """Of a run until its launch, of a sweep until its end: in a file of their own that only we can read.
-
-    The database never sees them.
-    """
+    """Store secrets in a private file, not in the database: of a run until its launch, of a sweep until its end."""
     if secrets:
         lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
         write_json(lab.paths.secret(owner), secrets, sync=False)
 
 
 def _kept_secrets(lab: Lab, run: Run) -> dict[str, str]:
-    """The run's own, or those that its sweep was given for all of its runs."""
+    """Return the secrets of the run, or those of its sweep."""
     for owner in (run.id, run.sweep_id if run.trial is not None else None):
         with contextlib.suppress(FileNotFoundError):
             if owner:
@@ -201,14 +199,14 @@ def forget_secrets(lab: Lab, owner: str) -> None:
 
 
 def forget_secrets_of_ended(lab: Lab, events: Iterable[Event]) -> None:
-    """Told of every commit: a run that ended before its launch, or before its sidecar read them, needs them no more."""
+    """Delete the secrets of ended runs: a run may have ended before its launch, or before its sidecar read them."""
     for event in events:
         if event.type is EventType.RUN_STATUS and event.run_id and event.data["to"] in TERMINAL:
             try:
                 forget_secrets(lab, event.run_id)
                 Path(lab.paths.run(event.run_id).secrets).unlink(missing_ok=True)
-            except OSError as error:  # the end itself is committed; the next start sweeps them away
-                log.warning("the secrets of %s could not be removed: %s", event.run_id, error)
+            except OSError as error:  # the end itself is committed; the next start deletes the file
+                log.warning("The secrets of %s could not be deleted: %s", event.run_id, error)
 
 
 def has_folder(lab: Lab, run_id: str) -> bool:

@@ -1,6 +1,6 @@
-"""Read what sidecars wrote into run folders and make it the database's, each line exactly once.
+"""Apply the events that sidecars wrote into run folders to the database, each line exactly once.
 
-The offset into `events.jsonl` is stored in the transaction of its effects, so a kill in between repeats nothing.
+The offset into `events.jsonl` is stored in the same transaction as the effects, so a kill repeats nothing.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.runs.alerts import GPU_CONTENTION_RULE, GPU_WAIT_RULE, SLURM_HELD_RULE, clear_alerts, raise_alert
-from labwright.compute.runs.endings import apply_exit, read_facts, tell_end
+from labwright.compute.runs.endings import apply_exit, raise_end_alert, read_facts
 from labwright.domain.actor import SYSTEM
 from labwright.domain.alert import Severity
 from labwright.domain.clock import epoch_seconds, now, rfc3339
@@ -28,7 +28,7 @@ _ACTOR = str(SYSTEM)
 
 
 def ingest(lab: Lab, run_id: str) -> Run | None:
-    """Bring one run up to date. Answers it as it is now, or None if there was nothing new."""
+    """Bring one run up to date. Return the run, or None if there was nothing new."""
     paths = lab.paths.run(run_id)
     read_to = runs.events_offset(lab.db.reader(), run_id)
     if read_to is None:
@@ -48,13 +48,13 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
             run = apply_exit(tx, run, ended)
         elif given_up is not None and given_up["attempt"] == run.attempt:
             run = apply_exit(tx, run, given_up)
-            tell_end(lab, tx, run)
+            raise_end_alert(lab, tx, run)
         runs.set_events_offset(tx, run_id, offset)
     return run
 
 
 def _new_lines(paths: RunPaths, offset: int) -> tuple[list[bytes], int]:
-    """All of them: an end is told after everything else. None where the job put something else in the file's place."""
+    """Return all new lines, since an end is applied after everything else; none if the job replaced the file."""
     try:
         return all_lines(paths.events, offset)
     except (IsADirectoryError, PermissionError):
@@ -73,9 +73,11 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
 
 
 def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    if alerts.open_of_rule(tx.connection, run.id, GPU_CONTENTION_RULE) is None:  # it told why, with the same choices
-        words = f"Waiting for a GPU: {event['reason']}"
-        raise_alert(tx, run, GPU_WAIT_RULE, words, Severity.INFO, ("ignore", "stop"), at=event["time"])
+    if (
+        alerts.open_of_rule(tx.connection, run.id, GPU_CONTENTION_RULE) is None
+    ):  # that alert says why, with the same choices
+        message = f"Waiting for a GPU: {event['reason']}"
+        raise_alert(tx, run, GPU_WAIT_RULE, message, Severity.INFO, ("ignore", "stop"), at=event["time"])
     if run.status is RunStatus.WAITING:
         return runs.change(tx, run, run.evolve(status_reason=event["reason"]), _ACTOR)
     return _move(tx, run, RunStatus.WAITING, status_reason=event["reason"])
@@ -98,18 +100,20 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 
 def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
-    """Told again when it starts; it is for whoever finds the job without its supervisor."""
+    """Nothing to do: the event `started` repeats it. It helps to recover a job without its supervisor."""
     return run
 
 
 def _requeued(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    until = event.get("last_seen") or event["time"]  # what it then waited in Slurm's queue is no work
+    until = event.get("last_seen") or event["time"]  # the time in Slurm's queue does not count as work
     return begin_attempt(tx, run, event["attempt"], "requeued by Slurm", until=until)
 
 
 def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str, *, until: float) -> Run:
-    """Slurm starts it again: back to the queue, and out of it at once, since that queue is Slurm's.
-    `until` is when the attempt before was last at work."""
+    """Start a new attempt of a run that Slurm requeued. It passes our queue at once, as it waits in Slurm's.
+
+    `until` is when the previous attempt was last active.
+    """
     if attempt <= run.attempt or run.status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED):
         return run
     if run.status is RunStatus.RUNNING:
@@ -144,8 +148,8 @@ def _stopping(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 
 def _foreign_use(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    words = f"Somebody else's processes are on this run's GPU: {event['processes']}."
-    runs.notice(tx, run, _ACTOR, words if event["processes"] else "This run's GPU is its own again.")
+    message = f"Processes of another user are on this run's GPU: {event['processes']}."
+    runs.notice(tx, run, _ACTOR, message if event["processes"] else "The foreign processes have left this run's GPU.")
     return run
 
 
@@ -167,7 +171,10 @@ def _is_provisional(run: Run, facts: dict[str, Any]) -> bool:
 
 
 def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
-    """The end of this attempt; or of the one before, if Slurm gave its node up too early and no other has begun."""
+    """Return whether an exit file belongs to this attempt.
+
+    The exit of an earlier attempt counts too if Slurm gave up its node too early and no other attempt has started.
+    """
     if facts["attempt"] == run.attempt:
         return True
     nobody_else = run.status is RunStatus.LAUNCHING and not os.path.exists(paths.claim(run.attempt))

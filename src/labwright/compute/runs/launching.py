@@ -1,4 +1,4 @@
-"""From a queued run to a sidecar: commit first, then folders, then spawn. A kill in between is found by `recover`."""
+"""Launch queued runs: commit first, then make the folder, then spawn. A kill in between is repaired by `recover`."""
 
 from __future__ import annotations
 
@@ -18,31 +18,26 @@ _RETRY_SECONDS = 2.0
 
 
 def make_ready(lab: Lab, run: Run) -> Launch | None:
-    """Its folder is there now; or it never can be, and the run has failed.
+    """Make the run folder. If that can never succeed, fail the run and return None.
 
-    Raises OSError or StorageFailed where the disk is full or cannot be written now.
+    Raises OSError or StorageFailed if the disk is full or cannot be written now.
     """
     try:
         make_run_folder(lab, run)
     except LabwrightError as error:
-        if _may_pass(error):
+        if isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError):  # a retry may succeed
             raise
         _fail(lab, run, error)
         return None
     return Launch(run, address_for(lab, run))
 
 
-def _may_pass(error: LabwrightError) -> bool:
-    """What is gone or damaged stays so."""
-    return isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError)
-
-
 def _fail(lab: Lab, run: Run, error: LabwrightError) -> None:
     with lab.db.transaction() as tx:
         current = runs.get(tx.connection, run.id)
         if not current.is_terminal:
-            words = f"{error.message} {error.hint}".strip()
-            lab.journal.note(tx, [end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=words)])
+            message = f"{error.message} {error.hint}".strip()
+            lab.journal.note(tx, [end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=message)])
 
 
 class Launching:
@@ -51,8 +46,8 @@ class Launching:
         self._again_at = 0.0
 
     @property
-    def rests(self) -> bool:
-        """For a moment after what could not be launched was put back."""
+    def is_backing_off(self) -> bool:
+        """Whether a launch has failed a moment ago."""
         return time.monotonic() < self._again_at
 
     def launch(self, run_ids: list[str]) -> None:
@@ -84,8 +79,8 @@ class Launching:
 
     def _put_back(self, run: Run, error: OSError | StorageFailed) -> None:
         self._again_at = time.monotonic() + _RETRY_SECONDS
-        words = (error.strerror if isinstance(error, OSError) else "") or str(error)
-        reason = f"cannot start yet: {words}; trying again"
+        message = (error.strerror if isinstance(error, OSError) else "") or str(error)
+        reason = f"cannot start yet: {message}; trying again"
         with self._lab.db.transaction() as tx:
-            current = runs.get(tx.connection, run.id)  # somebody may have changed it meanwhile
+            current = runs.get(tx.connection, run.id)  # it may have changed meanwhile
             runs.change(tx, current, current.move(RunStatus.QUEUED, status_reason=reason, run_dir=None), str(SYSTEM))

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from labwright.compute.lab import Lab
-from labwright.compute.runs.endings import apply_exit, end_and_tell, end_run, read_facts
+from labwright.compute.runs.endings import apply_exit, end_and_alert, end_run, read_facts
 from labwright.compute.slurm.jobs import OUT_OF_MEMORY, JobEnding, JobRow, ending_of
 from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
@@ -75,7 +75,7 @@ class SlurmEndings:
                 end_run(tx, fresh, RunStatus.STOPPED, reason="stopped on request", **known)
             else:
                 facts = {"reason": ending.reason, "error": ending.message, **known}
-                end_and_tell(self._lab, tx, fresh, ending.status, **facts)
+                end_and_alert(self._lab, tx, fresh, ending.status, **facts)
         self._forget_secrets(run)
 
     def _forget_secrets(self, run: Run) -> None:
