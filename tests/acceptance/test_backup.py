@@ -68,7 +68,7 @@ def test_a_whole_history_comes_back_in_another_place(make_server: Callable[..., 
 
     elsewhere = make_server("elsewhere", LABWRIGHT_MAX_PARALLEL="1")
     assert answer(elsewhere, "restore", str(file), "--json")["project"] == str(server.project)
-    assert "history of its own" in labwright(elsewhere, "restore", str(file)).stderr
+    assert "already has a history" in labwright(elsewhere, "restore", str(file)).stderr
     elsewhere.start()
     after = {run["id"]: run for run in elsewhere.all_runs()}
     assert later not in after
@@ -210,7 +210,7 @@ def test_two_restores_do_not_meet(history: Path, tmp_path: Path) -> None:
     paths = into(tmp_path / "copy")
     fd = os.open(paths.project, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    with pytest.raises(Conflict, match="under way"):
+    with pytest.raises(Conflict, match="is running"):
         restore(paths, history)
     os.close(fd)
 

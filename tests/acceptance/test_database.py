@@ -416,5 +416,5 @@ def test_the_local_folder_is_not_in_a_home_folder_on_the_network(
     folder = local_folder(mounts, tmp_path)
     assert folder.parent == tmp_path and folder.stat().st_mode & 0o077 == 0
     folder.chmod(0o755)
-    with pytest.raises(StorageFailed, match="not yours alone"):
+    with pytest.raises(StorageFailed, match="is not private"):
         local_folder(mounts, tmp_path)

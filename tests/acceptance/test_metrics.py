@@ -155,7 +155,7 @@ def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(lab: LiveServer) 
     wait_until(lambda: lab.run(run["id"])["summary"].get("good", {}).get("step") == 4, "the good points")
     assert points_of(lab, run["id"], "good") == [1, 4]
     notices = [e["data"]["text"] for e in lab.get(f"/events?run_id={run['id']}&types=run.notice")]
-    assert any("Not taken" in text and "text: not a number" in text for text in notices)
+    assert any("Not stored" in text and "text: not a number" in text for text in notices)
 
 
 def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(lab: LiveServer) -> None:
@@ -309,7 +309,7 @@ def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(lab: Liv
         same.write(lines("later", 80))
     wait_until(lambda: lab.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
     assert lab.get(f"/runs/{run['id']}/metrics?keys=later")["series"][0]["count"] == 80
-    assert "written anew" in str(lab.get(f"/events?run_id={run['id']}&limit=1000"))
+    assert "rewritten" in str(lab.get(f"/events?run_id={run['id']}&limit=1000"))
 
 
 def test_numbers_whose_sum_no_float_holds_are_kept_and_harm_nobody(make_server: Callable[..., LiveServer]) -> None:

@@ -186,7 +186,7 @@ def test_a_wrong_configuration_is_said_at_start_and_no_server_comes_up(make_serv
     (server.project / "labwright.toml").write_text(channel(variable="BAD_HOOK"))
     started = labwright(server, "up", "-d")
     assert started.returncode == 1
-    assert "[[notify]] number 1: what BAD_HOOK holds is not an http or https address" in started.stderr
+    assert "[[notify]] number 1: the value of BAD_HOOK is not an http or https address" in started.stderr
     assert SECRET not in started.stderr
     assert files_with(server, SECRET) == []
 

@@ -37,7 +37,7 @@ HOOK = '[[notify]]\nkind = "webhook"\nurl_env = "HOOK"\n'
         ('[[notify]]\nkind = "slack"\nurl_env = "HOOK"\nurl_file = "hook"', "one of `url_env` and `url_file`"),
         ('[[notify]]\nkind = "slack"\nurl_env = "NOT_THERE"', "NOT_THERE is not set"),
         (f'[[notify]]\nkind = "slack"\nurl_env = "https://x/{SECRET}"', "the name of a variable"),
-        (f'[[notify]]\nkind = "slack"\nurl = "https://x/{SECRET}"', "does not belong into this file"),
+        (f'[[notify]]\nkind = "slack"\nurl = "https://x/{SECRET}"', "must not be in this file"),
         ('[[notify]]\nkind = "slack"\nurl_file = "hook"', "others may read"),
         ('[[notify]]\nkind = "slack"\nurl_file = "no-such-file"', "cannot be read"),
         ('[[notify]]\nkind = "slack"\nurl_env = "BAD"', "not an http or https address"),

@@ -160,7 +160,7 @@ RULE = '[[alerts]]\nmetric = "loss"\ncondition = "> 1"\n'
         ("[alerts_builtin]\nplateau = 1\n", 2, "plateau must be true or false"),
         ("[alerts_builtin]\nstall_minutes = 0\n", 2, "above 0"),
         ("[alerts_builtin]\nnonsense = true\n", 2, "unknown field"),
-        ("[metrics]\npatterns = ['(']\n", 2, "no regular expression"),
+        ("[metrics]\npatterns = ['(']\n", 2, "not a regular expression"),
         ("[metrics]\npatterns = ['loss (.*)']\n", 2, "no named group"),
         ("[metrics]\nfiles = 'a'\n", 2, "list of texts"),
         ("[metrics]\nkey_value = 'yes'\n", 2, "true or false"),

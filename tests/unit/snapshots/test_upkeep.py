@@ -105,7 +105,7 @@ def test_a_store_that_cannot_be_written_is_said_so(project: Path, store: Snapsho
         store.take(project)
     (store.folder / "incoming").unlink()
     assert store.take(project).files == 1
-    with pytest.raises(StorageFailed, match="cannot be made"):
+    with pytest.raises(StorageFailed, match="cannot be created"):
         SnapshotStore(project / "a.py" / "store", MB).take(project)
 
 

@@ -1,6 +1,6 @@
-"""A project's whole history as one file, while the server works or without one. `restore.py` is the way back.
+"""Write a project's whole history into one file, with or without a running server. `restore.py` reads it back.
 
-The copy of the database comes first and the folders after it, so that these are never older than it. Without secrets.
+The copy of the database comes first, so that the folders are never older than it. Secrets are left out.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from labwright.domain.errors import Conflict, Invalid, StorageFailed
 from labwright.paths import ProjectPaths, RunPaths
 from labwright.version import __version__
 
-SEAL = "backup.json"  # the last entry: without it the file was cut off, or is none of ours
-_FAST = 1  # of gzip's nine levels: the others save a few percent and take several times as long
+SEAL = "backup.json"  # the last entry: without it the file is truncated or not a backup
+_FAST = 1  # gzip level: higher ones save a few percent and take several times as long
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ class Archived:
 
 
 def carried(paths: ProjectPaths) -> tuple[Path, ...]:
-    """What goes along as it is. The journal before the folders: these tell more of a run than it does."""
+    """Return what is copied unchanged. The journal comes before the folders, which hold newer facts of a run."""
     return (
         paths.journal,
         paths.sweeps,
@@ -53,7 +53,7 @@ def carried(paths: ProjectPaths) -> tuple[Path, ...]:
 
 
 def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
-    """Written aside and renamed: a kill leaves no file that looks like a backup and is none."""
+    """Write the archive to a temporary name and rename it, so that a kill leaves no incomplete backup."""
     _check_target(paths, target)
     aside = target.with_name(f"{target.name}.part")
     try:
@@ -69,16 +69,16 @@ def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
 
 def _check_target(paths: ProjectPaths, target: Path) -> None:
     if target.exists():
-        raise Conflict(f"{target} is there already.", hint="Choose another name; a backup never replaces one.")
+        raise Conflict(f"{target} exists already.", hint="Choose another name; a backup never overwrites a file.")
     if not target.parent.is_dir():
-        raise Invalid(f"There is no folder {target.parent}.", hint="Make it, or name another one.")
+        raise Invalid(f"There is no folder {target.parent}.", hint="Create it, or choose another folder.")
     if target.resolve().is_relative_to(paths.state.resolve()):
-        raise Invalid(f"{target} lies in what it is to keep safe.", hint=f"Name a place outside of {paths.state}.")
+        raise Invalid(f"{target} is inside the folder to back up.", hint=f"Choose a place outside of {paths.state}.")
 
 
 @contextlib.contextmanager
 def _new_file(aside: Path, target: Path) -> Iterator[BinaryIO]:
-    """Never one that is there: others may have put it where they write, too, and would read along."""
+    """Create a new file, never open an existing one: another user may have put it there to read it."""
     with contextlib.suppress(FileNotFoundError):
         _remove_left_over(aside, target)
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
@@ -86,12 +86,12 @@ def _new_file(aside: Path, target: Path) -> Iterator[BinaryIO]:
         try:
             yield file
         except OSError:
-            aside.unlink(missing_ok=True)  # half a backup on a full disk would only make it fuller
+            aside.unlink(missing_ok=True)  # an incomplete backup would only fill the disk
             raise
 
 
 def _remove_left_over(aside: Path, target: Path) -> None:
-    """What a kill left: nobody has its lock."""
+    """Remove a file that a kill left behind: nobody holds its lock."""
     fd = os.open(aside, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         _lock(fd, aside, target)
@@ -106,7 +106,9 @@ def _lock(fd: int, aside: Path, target: Path) -> None:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise taken from None
-    if not aside.exists() or not os.path.samestat(os.fstat(fd), aside.lstat()):  # whoever had the lock is done with it
+    if not aside.exists() or not os.path.samestat(
+        os.fstat(fd), aside.lstat()
+    ):  # the process that had the lock has finished
         raise taken
 
 
@@ -131,7 +133,7 @@ def _members(paths: ProjectPaths, database: Path) -> Iterator[Path]:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    """A folder before what is in it, and how a run ended first of all: where that is told, the rest is whole."""
+    """Yield a folder before its content, and `exit.json` first: if it is there, the rest of the run is complete."""
     if not path.is_dir() or path.is_symlink():
         if path.is_symlink() or path.is_file():
             yield path
@@ -154,7 +156,7 @@ def _names_in(folder: Path) -> list[str]:
 
 
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> int | None:
-    """The bytes it took; nothing if it is gone, as files of a working server may be."""
+    """Return the bytes that were added, or None if the file is gone: the server may be working."""
     info = tarfile.TarInfo(name)
     try:
         found = path.lstat()
@@ -172,18 +174,18 @@ def _add(tar: tarfile.TarFile, path: Path, name: str) -> int | None:
 def _add_file(tar: tarfile.TarFile, path: Path, info: tarfile.TarInfo) -> int:
     with path.open("rb") as file:
         info.size = os.fstat(file.fileno()).st_size
-        tar.addfile(info, _Steady(file, info.size))
+        tar.addfile(info, _FixedSize(file, info.size))
     return info.size
 
 
-class _Steady(io.RawIOBase):
-    """So many bytes of a file, whatever it does meanwhile: of a longer one the beginning, a shorter one filled up."""
+class _FixedSize(io.RawIOBase):
+    """A fixed number of bytes of a file that may change meanwhile: cut if it grows, filled up if it shrinks."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._read: Callable[[int], bytes] = file.read
         self._left = size
 
     def read(self, size: int = -1) -> bytes:
-        wanted = self._left if size < 0 else min(size, self._left)
-        self._left -= wanted
-        return self._read(wanted).ljust(wanted, b"\0")
+        count = self._left if size < 0 else min(size, self._left)
+        self._left -= count
+        return self._read(count).ljust(count, b"\0")

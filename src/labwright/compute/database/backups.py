@@ -1,4 +1,4 @@
-"""Online copies of the database from time to time: what folders do not hold (answers, notes) comes back from them."""
+"""Copy the database from time to time: a rebuild restores from these copies what folders do not hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Backups:
 
     def make_if_due(self) -> None:
         if self._lab.db.damage:
-            return  # said when it was found
+            return  # logged when it was found
         if time.monotonic() < self._due or (self._thread and self._thread.is_alive()):
             return
         self._due = time.monotonic() + self._lab.settings.backup_minutes * 60
@@ -38,12 +38,12 @@ class Backups:
         try:
             make_backup(self._lab)
         except (OSError, sqlite3.Error, LabwrightError) as error:
-            log.error("no backup could be made, the next one is tried in time: %s", error)
+            log.error("The backup failed; the next one is made as usual: %s", error)
 
 
 def has_news(lab: Lab) -> bool:
-    """Beyond the newest backup that can be read. That servers came and went is none: copies that tell only that would
-    drive out those that differ."""
+    """Return whether something happened since the newest readable backup. Server starts do not count: copies that
+    differ in nothing else would push out older ones that matter."""
     for backup in newest_backups(lab.paths.backups):
         epoch, seq = read_position(backup)
         if epoch:
@@ -52,7 +52,7 @@ def has_news(lab: Lab) -> bool:
 
 
 def make_backup(lab: Lab) -> Path:
-    """Not of a damaged one: such copies would drive out the good ones."""
+    """Copy the database, unless it is damaged: such copies would push out the good ones."""
     if lab.db.damage:
         raise DatabaseDamaged(f"No backup is made: {lab.db.damage}")
     return copy_database(lab.db, lab.paths.backups, lab.settings.backups_kept)
@@ -68,12 +68,12 @@ def copy_database(database: Database, folder: Path, kept: int) -> Path:
     return target
 
 
-_ONE_AT_A_TIME = threading.Lock()  # they share a name where they begin in the same second
+_ONE_AT_A_TIME = threading.Lock()  # two in the same second would have the same name
 _STAMP = "labwright-%Y%m%dT%H%M%SZ.db"
 
 
 def _next_name(folder: Path) -> str:
-    """Later than all others, also where the clock was set back: names tell which is the newest."""
+    """Return a name later than all others, even if the clock was set back: names show which is the newest."""
     for newest in newest_backups(folder):
         try:
             after = calendar.timegm(time.strptime(newest.name, _STAMP)) + 1

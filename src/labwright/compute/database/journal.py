@@ -1,11 +1,11 @@
-"""What no run folder tells, as lines in one file, so that a lost database loses none of it: runs that have no folder
-yet or never got one, names and notes that people changed later, what was deleted.
+"""A file with what no run folder holds, so that a lost database can be rebuilt: runs without a folder, names and notes
+that people changed later, deletions.
 
-From launch on the run's folder tells its story; until then this does. Compacted at start.
+From its launch on, a run's folder holds its facts. The journal is compacted when the server starts.
 
-It is noted before the commit: a disk too full for it must not leave half a run, and a kill half-way through a deletion
-must not bring the run back. If the commit fails it is taken back: at a rebuild, what was refused must not begin, and
-what was not deleted must not be missing.
+A line is written before the commit: a full disk must not leave half a run, and a kill during a deletion must not bring
+the run back. If the commit fails, the line is blanked: at a rebuild a refused run must not start, and a run must not be
+missing whose deletion failed.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Journal:
         self.note_records(tx, (run.to_json() for run in runs))
 
     def note_records(self, tx: Transaction, records: Iterable[str]) -> None:
-        """Runs as JSON."""
+        """Write runs that are JSON already."""
         self._append(tx, "".join(f'{{"run":{record}}}\n' for record in records))
 
     def note_deleted(self, tx: Transaction, deleted_id: str) -> None:
-        """Of a run or a plan."""
+        """Write the deletion of a run or a plan."""
         self._append(tx, f'{{"deleted":"{deleted_id}"}}\n')
 
     def _append(self, tx: Transaction, lines: str) -> None:
@@ -52,17 +52,17 @@ class Journal:
         tx.on_rollback.append(lambda: self._blank(first, end))
 
     def _blank(self, first: int, end: int) -> None:
-        """In place: that takes no room, and somebody may have noted more behind it."""
+        """Overwrite lines with spaces in place: that needs no space, and more lines may follow."""
         if first == end:
             return
-        fd = os.open(self._path, os.O_WRONLY)  # what is opened to append to can only be appended to
+        fd = os.open(self._path, os.O_WRONLY)  # a file opened for appending cannot be overwritten
         try:
             os.pwrite(fd, b" " * (end - first - 1) + b"\n", first)
         finally:
             os.close(fd)
 
     def read(self) -> tuple[dict[str, Run], set[str]]:
-        """The last word on each run, and the ids that were deleted."""
+        """Return the newest record of each run, and the deleted ids."""
         runs: dict[str, Run] = {}
         deleted: set[str] = set()
         for entry in self._entries():
@@ -83,13 +83,13 @@ class Journal:
             for line in lines:
                 try:
                     entry = json.loads(line)
-                except ValueError:  # taken back, or torn by a kill or a full disk; the lines around it are whole
+                except ValueError:  # blanked, or cut by a kill or a full disk; the other lines are complete
                     continue
                 if isinstance(entry, dict):
                     yield entry
 
     def compact(self, has_folder: Callable[[str], bool]) -> None:
-        """Forget what a folder tells better."""
+        """Remove runs whose folder holds newer facts."""
         runs, deleted = self.read()
         noted_later = (run for run in runs.values() if run.run_dir or run.is_terminal or not has_folder(run.id))
         lines = [f'{{"run":{run.to_json()}}}' for run in noted_later]
@@ -108,5 +108,5 @@ def _run_in(entry: dict[str, Any]) -> Run | None:
     try:
         return Run.from_dict(entry["run"])
     except (ValueError, KeyError, TypeError) as error:
-        log.warning("a line of the journal is no run: %s", error)
+        log.warning("A line of the journal is not a run: %s", error)
         return None

@@ -1,8 +1,8 @@
-"""Where a project's database lies: beside the rest, or in a local folder where that is on a network file system, on
-which SQLite's log fails.
+"""Where a project's database is: in the state folder, or in a local folder if the state folder is on a network file
+system, on which SQLite's log fails.
 
-Then `database.path` says where, which history that is (the epoch) and for which folder: a file that another machine has
-gone on without is told by its epoch, a copy or a new place of the project by the folder.
+In that case `database.path` holds its path, its history (the epoch) and the project folder. An outdated file on this
+machine is recognized by its epoch, a copied or moved project by its folder.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class PlaceUnknown(StorageFailed):
     """.labwright/database.path does not say where the project's database is."""
 
     hint = (
-        "Write the path of the database into it, as its only line. Or delete it: the database is then made anew from "
+        "Write the path of the database into it, as its only line. Or delete it: the database is then rebuilt from "
         "the project's folders and its newest backup, and the old one is kept."
     )
 
@@ -40,17 +40,17 @@ class _Pointer:
         return self.project in ("", str(project))
 
     def is_outdated(self) -> bool:
-        """Another machine has made the database anew since, and knows what happened there."""
+        """Whether another machine has rebuilt the database since, so that this file is older."""
         return bool(self.epoch) and read_epoch(self.database) not in (None, self.epoch)
 
 
 def place_database(paths: ProjectPaths, state_dir: str) -> None:
-    """Decide where it lies. What is found there and tells another history is kept aside, never deleted."""
+    """Decide where the database is. A file with another history in that place is kept aside, never deleted."""
     pointer = _read(paths)
     if pointer is None and not _belongs_elsewhere(paths, state_dir):
         return
     if pointer is None:
-        _begin_at(paths, _own_place(paths, state_dir))
+        _start_at(paths, _own_place(paths, state_dir))
     elif not pointer.is_of(paths.project):
         _follow(paths, pointer, _own_place(paths, state_dir))
     elif pointer.is_outdated():
@@ -59,19 +59,19 @@ def place_database(paths: ProjectPaths, state_dir: str) -> None:
 
 
 def place_of(paths: ProjectPaths) -> Path:
-    """`paths.database`, or an error where the pointer to it was emptied or cut off."""
+    """Return the path of the database. Raises PlaceUnknown if the pointer is empty or truncated."""
     pointer = _read(paths)
     return pointer.database if pointer else paths.database
 
 
 def note_epoch(paths: ProjectPaths, epoch: str) -> None:
-    """Once the database is there, so that an older file of it is told from it."""
+    """Store the epoch of the open database, so that older files of it are recognized."""
     if paths.database_pointer.exists():
         _write(paths, _Pointer(paths.database, epoch, str(paths.project)))
 
 
 def set_aside(database: Path) -> str | None:
-    """The file and its unfinished log move together, so that nothing in it is given up."""
+    """Rename the database together with its log, so that nothing is lost. Return the new path, or None."""
     kept = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}")
     was_there = database.exists()
     for suffix in FILES:
@@ -95,19 +95,19 @@ def _own_place(paths: ProjectPaths, state_dir: str) -> Path:
 
 
 def _make_folder(folder: Path) -> None:
-    """Another machine may lack it."""
+
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise StorageFailed(
-            f"The local folder for the database, {folder}, cannot be made: {error.strerror}.",
-            hint="Name another as state_dir in labwright.toml, and delete .labwright/database.path: the database is "
-            "then made anew from the project's folders.",
+            f"The local folder for the database, {folder}, cannot be created: {error.strerror}.",
+            hint="Set another state_dir in labwright.toml, and delete .labwright/database.path: the database is "
+            "then rebuilt from the project's folders.",
         ) from error
 
 
 def local_folder(mounts: str | None = None, temporary: Path = Path("/var/tmp")) -> Path:  # noqa: S108
-    """In the home folder, unless that is on the network too, as on most clusters."""
+    """Return a folder in the home folder, unless that is on the network too, as on most clusters."""
     home = Path("~/.local/state/labwright").expanduser()
     if not machine.is_network(home.resolve(), mounts):
         return home
@@ -116,20 +116,20 @@ def local_folder(mounts: str | None = None, temporary: Path = Path("/var/tmp")) 
     found = folder.lstat()
     if found.st_uid != os.getuid() or folder.is_symlink() or found.st_mode & 0o077:
         raise StorageFailed(
-            f"{folder} is not yours alone, and the database cannot be in your home folder, which is on the network.",
-            hint="Name a local folder of your own as state_dir in labwright.toml.",
+            f"{folder} is not private, and the database cannot be in your home folder, which is on the network.",
+            hint="Set state_dir in labwright.toml to a local folder that only you can access.",
         )
     return folder
 
 
-def _begin_at(paths: ProjectPaths, place: Path) -> None:
-    """Of a project that was here before; whatever comes there after the pointer is ours."""
+def _start_at(paths: ProjectPaths, place: Path) -> None:
+    """Move the file of an earlier project away, then write the pointer."""
     set_aside(place)
     _write(paths, _Pointer(place))
 
 
 def _follow(paths: ProjectPaths, pointer: _Pointer, place: Path) -> None:
-    """The project was moved here, or is a copy: then the original goes on with a file of its own."""
+    """Give a moved or copied project its own database. The original of a copy keeps its file."""
     set_aside(place)
     if read_epoch(pointer.database) == pointer.epoch:
         copy_online(pointer.database, place)

@@ -1,5 +1,5 @@
-"""Make the database anew from what lies on disk: the newest good backup, the journal, files of sweeps and wild loops,
-folders of runs and plans."""
+"""Rebuild the database from disk: the newest good backup, the journal, files of sweeps and wild loops, folders of runs
+and plans."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class Rebuilt:
 def rebuild(
     paths: ProjectPaths, progress: Callable[[str], None] = lambda _text: None, chosen: Path | None = None
 ) -> Rebuilt:
-    """From one backup, or the newest that can be used. The old file is kept aside, never deleted.
+    """Rebuild from the chosen backup, or from the newest that can be used. The old database is kept aside.
 
-    The next start reads each folder's events as usual.
+    The next start reads the events of each folder as usual.
     """
     result = Rebuilt()
     target = paths.database
@@ -63,17 +63,17 @@ def rebuild(
         _restore_plans(tx, paths, result)
         noted, deleted = _noted(tx, paths)
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
-        # A folder is newer than the journal, unless that tells of an end.
+        # A folder is newer than the journal, unless the journal has the end of the run.
         found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
-        for run_id in deleted:  # also where a kill left a part of the folder
+        for run_id in deleted:  # even if a kill left a part of the folder
             found.pop(run_id, None)
             runs.forget(tx, run_id)
             alerts.delete_of_run(tx, run_id)
-            plans.forget(tx, run_id)  # one list of ids for all kinds
+            plans.forget(tx, run_id)  # the list has ids of runs and plans
         _restore_runs(tx, found, noted)
         _restore_dependencies(tx)
         _fail_dependents(tx)
-        result.runs = sum(runs.count_by_status(tx.connection).values())  # also those that only a backup knew
+        result.runs = sum(runs.count_by_status(tx.connection).values())  # includes those that only the backup has
     _note_metrics(paths, found)
     database.close()
     result.kept_aside = set_aside(target)
@@ -83,7 +83,7 @@ def rebuild(
 
 
 def runs_unknown_to(database: Database, paths: ProjectPaths) -> list[str]:
-    """Runs that have a folder: the file is older than they are, or lost what was not in it but in its log."""
+    """Return runs that have a folder but no row: the database is an older file, or its log was lost."""
     _, deleted = Journal(paths.journal).read()
     folders = {entry.name for entry in os.scandir(paths.runs) if is_id(entry.name, RUN)}
     unknown = folders - runs.ids(database.reader()) - deleted
@@ -124,7 +124,7 @@ def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> No
 
 
 def _restore_loops(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
-    """One that asked somebody whose alert is lost stays paused; whoever resumes it is told again what it needs."""
+    """Restore wild loops. A loop whose alert is lost stays paused; it asks again when somebody resumes it."""
     for loop in sorted(_read_files(paths.wild, WILD, Wild.from_dict, result), key=lambda each: each.created_at):
         try:
             alerts.get(tx.connection, loop.asked or "")
@@ -144,7 +144,7 @@ def _read_files(folder: Path, kind: str, read: Callable[[Any], Record], result: 
 
 
 def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
-    """In the order in which they were made. A folder is newer than what a backup has of it."""
+    """Restore plans in the order of their creation. A folder is newer than the backup."""
     workspace = Workspace(paths.state)
     found: list[tuple[Plan, list[PlanVersion]]] = []
     for plan_id in filter(lambda name: is_id(name, PLAN), workspace.plan_ids()):
@@ -153,7 +153,7 @@ def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> Non
             if plan := folder.plan():
                 found.append((plan, folder.versions(plan)))
         except (LabwrightError, OSError, ValueError, KeyError, TypeError) as error:
-            log.warning("the plan in %s cannot be read: %s", folder.paths.dir, error)
+            log.warning("The plan in %s cannot be read: %s", folder.paths.dir, error)
             result.unreadable += 1
     for plan, versions in sorted(found, key=lambda each: each[0].created_at):
         plans.restore(tx, plan, versions)
@@ -161,7 +161,7 @@ def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> Non
 
 
 def _noted(tx: Transaction, paths: ProjectPaths) -> tuple[dict[str, Run], set[str]]:
-    """Without runs of a sweep that never was: a kill came after they were noted and before all of it was kept."""
+    """Return the journal without runs of a sweep that was never stored because of a kill."""
     noted, deleted = Journal(paths.journal).read()
     kept = {sweep_id for sweep_id in {run.sweep_id for run in noted.values()} if _was_kept(tx, paths, sweep_id)}
     return {run.id: run for run in noted.values() if run.is_terminal or run.sweep_id in kept}, deleted
@@ -177,7 +177,7 @@ def _was_kept(tx: Transaction, paths: ProjectPaths, sweep_id: str | None) -> boo
 
 
 def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run]) -> None:
-    """In the order in which they were made. What a backup knows beyond the queue is newer than both."""
+    """Restore runs in the order of their creation. A run that has left the queue in the backup is newest there."""
     for run in sorted(found.values(), key=lambda run: run.created_at):
         known = _known(tx, run.id)
         newest = run if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED) else known
@@ -185,7 +185,7 @@ def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run])
 
 
 def _as_people_left_it(run: Run, noted: Run | None) -> Run:
-    """Every change by a person is in the journal, whatever the run did since."""
+    """Apply the changes that people made: all of them are in the journal."""
     return run.evolve(**{name: getattr(noted, name) for name in _BY_PEOPLE}) if noted else run
 
 
@@ -213,7 +213,7 @@ def _run_in_folder(spec: Path) -> Run | None:
 
 
 def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
-    """A backup may know that a run ended and not all that it logged."""
+    """Mark metrics as unread: a backup may know the end of a run but not all of its metrics."""
     unread = UnreadMetrics(paths.unread_metrics)
     for run_id in found:
         if os.path.isdir(paths.run(run_id).metrics):
@@ -221,19 +221,19 @@ def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
 
 
 def _restore_dependencies(tx: Transaction) -> None:
-    """Which queued runs still wait for a parent follows from the runs themselves."""
+    """Find out from the runs which queued ones still wait for a parent."""
     for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
         dependencies.add(tx, run.id, run.after)
         dependencies.set_blocked(tx, run.id, by=len(_unfinished_parents(tx, run)))
 
 
 def _fail_dependents(tx: Transaction) -> None:
-    """Those of runs that ended without a folder; those of the others fail when the next start reads the folder."""
+    """Fail runs whose parent ended without a folder. For other parents, the next start reads the folder."""
     for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
         ended = [parent for parent in _unfinished_parents(tx, run) if parent.is_terminal]
-        if ended and not runs.get(tx.connection, run.id).is_terminal:  # it may have failed with another one
-            words = f"It was to run after {ended[0].id} ({ended[0].name}), which did not finish."
-            end_run(tx, run, RunStatus.FAILED, reason="dependency_failed", error=words)
+        if ended and not runs.get(tx.connection, run.id).is_terminal:  # it may have failed with another run
+            message = f"It was to run after {ended[0].id} ({ended[0].name}), which did not finish."
+            end_run(tx, run, RunStatus.FAILED, reason="dependency_failed", error=message)
 
 
 def _unfinished_parents(tx: Transaction, run: Run) -> list[Run]:

@@ -1,4 +1,4 @@
-"""Some disk space kept back, so that what makes room (stop, delete, gc) still works where there is none left."""
+"""Reserve some disk space, so that the verbs that free space (stop, delete, gc) still work on a full disk."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import TypeVar
 from labwright.domain.errors import StorageFailed
 
 _BYTES = 4 << 20
-_PLENTY = 4 * _BYTES  # on a disk with less it would be in the way
-_LEAST = 1 << 20  # what the files of a run take that begins
+_PLENTY = 4 * _BYTES  # with less free space nothing is reserved
+_LEAST = 1 << 20  # what the files of a new run need
 _LOOK_SECONDS = 60.0
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
@@ -29,14 +29,14 @@ class Reserve:
 
     @property
     def has_room(self) -> bool:
-        """Whether there is any beside what is kept back."""
+        """Whether there is free space besides the reserve."""
         try:
             return shutil.disk_usage(self._path.parent).free >= _LEAST
         except FileNotFoundError:  # the state folder was deleted
             return False
 
     def keep(self) -> None:
-        """Once a minute, since it may have been given up."""
+        """Reserve the space again, once a minute: it may have been released."""
         if time.monotonic() < self._look_at:
             return
         self._look_at = time.monotonic() + _LOOK_SECONDS
@@ -47,7 +47,7 @@ class Reserve:
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.posix_fallocate(fd, 0, _BYTES)
-        except OSError as error:  # somebody was faster, or this file system promises nothing
+        except OSError as error:  # the disk is full, or the file system cannot reserve space
             self._path.unlink()
             if error.errno not in {*_FULL, errno.EOPNOTSUPP, errno.EINVAL}:
                 raise
@@ -55,7 +55,7 @@ class Reserve:
             os.close(fd)
 
     def use_if_full(self, act: Callable[[], Result]) -> Result:
-        """`act` may be done twice: a first time that fails on a full disk has changed nothing that matters."""
+        """Call `act`. If the disk is full, release the reserve and call it again. A failed call must change nothing."""
         try:
             return act()
         except (StorageFailed, OSError) as error:

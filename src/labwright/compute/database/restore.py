@@ -1,7 +1,7 @@
-"""A project's history from the file that `archive.py` made, into a project that has none.
+"""Restore a project's history from a file of `archive.py`, into a project that has none.
 
-The next start of a server finds no database and makes it anew from the copy and the folders. `settle` then ends what
-the file shows half-way.
+The next server start finds no database and rebuilds it from the copy and the folders. `settle` then ends the runs that
+were active when the file was made.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from labwright.store.database import Transaction
 from labwright.workspace.copies import remove_tree
 
 _CUT_OFF = (tarfile.TarError, gzip.BadGzipFile, EOFError, zlib.error, ValueError)
-_UNWATCHED = "It was going when the backup was made, and what came of it is not in that."
+_UNWATCHED = "It was active when the backup was made, so its result is not known."
 _NOT_HERE = "This project is a copy: the run belongs to the folder that it was copied from."
 _NO_SECRETS = "Its secret variables are not in a backup: submit it again with them."
 
 
 def restore(paths: ProjectPaths, source: Path) -> dict[str, Any]:
-    """Made aside and renamed, so a kill leaves either nothing in place or all of it. What the seal tells."""
+    """Restore into a temporary folder and rename it, so that a kill leaves nothing or everything. Return the seal."""
     if not source.is_file():
         raise NotFound(f"There is no file {source}.")
     with _alone(paths.project):
@@ -62,13 +62,13 @@ def _restore(source: Path, aside: ProjectPaths, paths: ProjectPaths) -> dict[str
 
 @contextlib.contextmanager
 def _alone(project: Path) -> Iterator[None]:
-    """Two at once would each remove what the other made."""
+    """Lock the project: two restores at once would remove each other's files."""
     fd = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield
     except BlockingIOError:
-        raise Conflict(f"Another restore into {project} is under way.", hint="Wait for it.") from None
+        raise Conflict(f"Another restore into {project} is running.", hint="Wait until it has ended.") from None
     finally:
         os.close(fd)
 
@@ -76,7 +76,7 @@ def _alone(project: Path) -> Iterator[None]:
 def _check_empty(paths: ProjectPaths) -> None:
     if paths.state.exists():
         raise Conflict(
-            f"{paths.project} has a history of its own.",
+            f"{paths.project} already has a history.",
             hint=f"Restore elsewhere with --project, or move it away first: mv {paths.state} {paths.state}.old",
         )
 
@@ -85,7 +85,7 @@ def _unpack(source: Path, aside: ProjectPaths) -> dict[str, Any]:
     try:
         with tarfile.open(source, "r:gz") as tar:
             seal = _Unpacking(tar, aside).all()
-            while tar.fileobj and tar.fileobj.read(1 << 20):  # its checksum stands behind all else
+            while tar.fileobj and tar.fileobj.read(1 << 20):  # the checksum is at the end
                 continue
     except _CUT_OFF as error:
         raise _no_backup(source, str(error)) from error
@@ -96,13 +96,13 @@ def _unpack(source: Path, aside: ProjectPaths) -> dict[str, Any]:
 
 def _no_backup(source: Path, why: str) -> Invalid:
     return Invalid(
-        f"{source} is cut off, damaged, or no backup of Labwright's ({why}). Nothing was restored.",
-        hint="Name a file that `labwright backup --to FILE` made.",
+        f"{source} is truncated, damaged, or not a Labwright backup ({why}). Nothing was restored.",
+        hint="Use a file made by `labwright backup --to FILE`.",
     )
 
 
 class _Unpacking:
-    """Only files, folders and links, only below the state folder, whatever the file says."""
+    """Unpacks only files, folders and links, and only below the state folder, whatever the archive contains."""
 
     def __init__(self, tar: tarfile.TarFile, aside: ProjectPaths) -> None:
         self._tar = tar
@@ -117,7 +117,7 @@ class _Unpacking:
                 self._seal = json.loads(self._content(member).read())
             else:
                 self._one(member, self._place(member.name))
-        for finish in reversed(self._later):  # the modes of folders from the innermost on
+        for finish in reversed(self._later):  # modes of folders, the innermost first
             finish()
         return self._seal
 
@@ -133,7 +133,7 @@ class _Unpacking:
         if member.isdir():
             place.mkdir(mode=0o700, exist_ok=True)
             self._later.append(lambda: os.chmod(place, member.mode & 0o777))
-        elif member.issym():  # last of all: nothing can then be written through one
+        elif member.issym():  # links last, so that nothing is written through one
             self._later.append(lambda: os.symlink(member.linkname, place))
         elif member.isfile():
             self._write(member, place)
@@ -154,7 +154,7 @@ class _Unpacking:
 
 
 def settle(lab: Lab) -> None:
-    """Once, at the first start: nobody watches what was going then, and it must not begin a second time."""
+    """End the active runs of a restored project at its first start: nobody watches them, nor may they run twice."""
     if not lab.paths.restored.exists():
         _follow_the_project(lab)
         return
@@ -169,7 +169,7 @@ def settle(lab: Lab) -> None:
 
 
 def _follow_the_project(lab: Lab) -> None:
-    """It may have been moved, or copied; of a copy the original goes on with what was not over."""
+    """Update paths after the project was moved or copied. In a copy, unfinished runs are left to the original."""
     newest = runs.newest_folder(lab.db.reader())
     if newest is None or os.path.dirname(newest) == str(lab.paths.runs):
         return
@@ -182,7 +182,7 @@ def _follow_the_project(lab: Lab) -> None:
 
 
 def _project_of(run_dir: str) -> Path | None:
-    """None where it does not lie as ours do."""
+    """Return the project of a run folder, or None if the folder is in an unusual place."""
     runs_folder = Path(run_dir).parent
     project = runs_folder.parent.parent
     return project if ProjectPaths(project).runs == runs_folder else None
@@ -197,10 +197,10 @@ def _move_workdirs(lab: Lab, tx: Transaction, old_project: Path) -> None:
 
 
 def _is_another(old: str, here: str) -> bool:
-    """By number alone: one folder may be mounted at two places, with a device for each."""
+    """Compare inode numbers only: one folder may be mounted at two places with different devices."""
     try:
         return os.stat(old).st_ino != os.stat(here).st_ino
-    except OSError:  # gone, or not to be seen: nothing goes on there that we could get in the way of
+    except OSError:  # it is gone or not visible, so nothing there can conflict with us
         return False
 
 

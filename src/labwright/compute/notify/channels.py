@@ -1,4 +1,4 @@
-"""Channels as `labwright.toml` describes them. Addresses are secrets: from a variable or a private file only."""
+"""Notification channels in `labwright.toml`. Addresses are secrets: they come from a variable or a private file."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ class Channel:
     events: tuple[NotificationKind, ...]
     min_severity: Severity
     url_env: str = ""
-    answers: bool = False  # is sent, with what an agent asks for, a token to answer it
+    answers: bool = False  # approval requests carry a token to answer them
     sender: Sender = field(repr=False)
 
     def wants(self, message: Notification) -> bool:
-        """The least severity is for alerts; an end of a run is wanted or not by its name."""
+        """Return whether the channel gets a message. `min_severity` applies to alerts only."""
         severe = _ORDER.index(message.severity) >= _ORDER.index(self.min_severity)
         return message.kind in self.events and (severe or message.kind is not NotificationKind.ALERT)
 
 
 def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) -> list[Channel]:
-    """Whatever is wrong is said now, at start, and not when the first alert gets lost."""
+    """Load the channels. Raises Invalid at the start, not when the first alert gets lost."""
     return channels_of(paths, load_tables(paths.project, TABLE), environ)
 
 
 def channels_of(
     paths: ProjectPaths, tables: Sequence[dict[str, Any]], environ: Mapping[str, str] = os.environ
 ) -> list[Channel]:
-    """As they would be if the file had these tables."""
+    """Return the channels that these tables describe."""
     found: list[Channel] = []
     for number, table in enumerate(tables, 1):
         entry = _Entry(f"{paths.config}: [[{TABLE}]] number {number}", table, paths.project, environ)
         channel = entry.channel(sum(table.get("kind") == other.kind for other in found))
         if channel.name in {other.name for other in found}:
-            raise entry.wrong(f"a channel before it has the name {channel.name!r}", "Give each a `name` of its own.")
+            raise entry.wrong(f"another channel has the name {channel.name!r}", "Give each channel its own `name`.")
         found.append(channel)
     return found
 
 
 class PrivateFiles:
-    """The files that `labwright.toml` names as holding an address: they are in no snapshot and no diff."""
+    """The files with addresses that `labwright.toml` names: no snapshot and no diff contains them."""
 
     def __init__(self, paths: ProjectPaths) -> None:
         self._paths = paths
@@ -76,14 +76,14 @@ class PrivateFiles:
         self._found: frozenset[str] = frozenset()
 
     def __call__(self) -> frozenset[str]:
-        """Real paths. Asked for every snapshot, so the file is read only when it has changed."""
+        """Return real paths. Called for every snapshot, so the file is read only if it has changed."""
         try:
             info = os.stat(self._paths.config)
         except FileNotFoundError:
             return frozenset()
         if self._read_at != (info.st_mtime_ns, info.st_size):
             self._read_at = (info.st_mtime_ns, info.st_size)
-            with contextlib.suppress(Invalid):  # half-edited: what it named before stays private
+            with contextlib.suppress(Invalid):  # while it is being edited, the files named before stay private
                 self._found = self._named()
         return self._found
 
@@ -96,7 +96,7 @@ class PrivateFiles:
 
 
 class _Entry:
-    """One table of the file; errors name it, and never what it holds where that may be an address."""
+    """One table of the file. Errors name the table, but never a value that may be an address."""
 
     def __init__(self, where: str, table: dict[str, Any], project: Path, environ: Mapping[str, str]) -> None:
         self._where = where
@@ -108,7 +108,7 @@ class _Entry:
         return Invalid(f"{self._where}: {what}.", hint=hint)
 
     def channel(self, others: int) -> Channel:
-        """`others`: how many of its kind came before; it is named by that."""
+        """Return the channel. `others`: how many channels of its kind came before, for its default name."""
         self._check_keys()
         kind = self._text("kind")
         if kind not in _KINDS:
@@ -124,20 +124,20 @@ class _Entry:
         )
 
     def _answers(self, kind: str) -> bool:
-        """Only a program can use a token; in a room or on a screen it would be anybody's."""
-        wanted = self._table.get("answers", False)
-        if not isinstance(wanted, bool):
+        """Only a program may get a token: in a chat room or on a screen anybody could use it."""
+        answers = self._table.get("answers", False)
+        if not isinstance(answers, bool):
             raise self.wrong("`answers` must be true or false")
-        if wanted and kind != "webhook":
+        if answers and kind != "webhook":
             raise self.wrong(f"a {kind} channel cannot answer", "Only a webhook can; leave `answers` out.")
-        if wanted and NotificationKind.APPROVAL not in self._events():
+        if answers and NotificationKind.APPROVAL not in self._events():
             raise self.wrong("`answers` needs approvals to answer", f'Put "{NotificationKind.APPROVAL}" into `events`.')
-        return wanted
+        return answers
 
     def _check_keys(self) -> None:
         if "url" in self._table:
             hint = 'Write url_env = "MY_WEBHOOK_URL" and set that variable where the server is started, or url_file.'
-            raise self.wrong("the address is a secret and does not belong into this file", hint)
+            raise self.wrong("the address is a secret and must not be in this file", hint)
         unknown = sorted(set(self._table) - set(_KEYS))
         if unknown:
             raise self.wrong(f"unknown {', '.join(unknown)}", f"Known: {', '.join(_KEYS)}.")
@@ -157,7 +157,7 @@ class _Entry:
     def _one_of(self, key: str, value: object, choices: list[Word]) -> Word:
         found = next((choice for choice in choices if choice == value), None)
         if found is None:
-            raise self.wrong(f"`{key}` knows no {str(value)[:40]!r}", f"Choose: {', '.join(choices)}.")
+            raise self.wrong(f"`{key}` cannot be {str(value)[:40]!r}", f"Choose: {', '.join(choices)}.")
         return found
 
     def _sender(self, kind: str) -> Sender:
@@ -171,8 +171,8 @@ class _Entry:
         text = self._from_variable(variable) if variable else self._from_file(self._project / Path(file).expanduser())
         url = self._checked(text.strip(), variable or file)
         if self._table.get("answers") and not is_private(url):
-            hint = "A token to answer goes nowhere in the clear."
-            raise self.wrong(f"what {variable or file} holds is not https", hint)
+            hint = "A token to answer is sent only over https."
+            raise self.wrong(f"the address in {variable or file} is not https", hint)
         return _WITH_ADDRESS[kind](url)
 
     def _from_variable(self, name: str) -> str:
@@ -195,7 +195,7 @@ class _Entry:
 
     def _checked(self, url: str, source: str) -> str:
         if not is_web_address(url):
-            raise self.wrong(f"what {source} holds is not an http or https address")
+            raise self.wrong(f"the value of {source} is not an http or https address")
         return url
 
 

@@ -1,4 +1,4 @@
-"""From a stored event to what a channel is told. Pure: who wants it and where it goes is decided elsewhere."""
+"""Convert a stored event into a notification. Pure: which channels get it is decided elsewhere."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.event import Event, EventType
 from labwright.domain.run import Run, RunStatus
 
-_SAMPLED = "system"  # the source of what the monitor measures
+_SAMPLED = "system"  # the source of the monitor's samples
 _MOST_RESULTS = 5
 
 TYPES = (EventType.ALERT_RAISED, EventType.RUN_STATUS, EventType.APPROVAL_ASKED)
-IMPORTED = "imported"  # the tag of runs that ended long before we heard of them
+IMPORTED = "imported"  # the tag of imported runs, which ended long ago
 
 
 class NotificationKind(StrEnum):
@@ -44,7 +44,7 @@ class Notification:
     run: dict[str, Any] | None = None
     alert: dict[str, Any] | None = None
     approval: dict[str, Any] | None = None
-    answer: dict[str, Any] | None = None  # how it is answered over HTTP; made when it is sent, and never stored
+    answer: dict[str, Any] | None = None  # how to answer over HTTP; made when it is sent, and never stored
     how_to_answer: str = ""
     details: list[str] = field(default_factory=list)
 
@@ -62,7 +62,7 @@ def is_news(event: Event) -> bool:
 
 
 def message_of(event: Event, run: Run | None, project: str) -> Notification | None:
-    """None for what is no news: other moves of a run, and runs that were only taken in."""
+    """Return None if there is nothing to report: other changes of a run, and imported runs."""
     if run is not None and IMPORTED in run.tags:
         return None
     if event.type is EventType.ALERT_RAISED:
@@ -94,7 +94,7 @@ def _of_approval(event: Event, project: str) -> Notification:
     return Notification(
         kind=NotificationKind.APPROVAL,
         severity=Severity.WARNING,
-        title="An agent asks for your approval",
+        title="An agent requests your approval",
         text=event.data["question"],
         time=event.time,
         project=project,
@@ -120,13 +120,13 @@ def _of_end(event: Event, run: Run | None, project: str) -> Notification:
 def _why(event: Event, run: Run | None) -> str:
     reason = (run.error if run else None) or event.data.get("reason") or ""
     code = event.data.get("exit_code")
-    told = f"exit code {code}" if code else ""
-    words = [told, reason.replace("_", " ") if reason.isidentifier() else reason.rstrip(".")]
-    if words[1].lower() == told:
-        words = [told]
+    exit_text = f"exit code {code}" if code else ""
+    parts = [exit_text, reason.replace("_", " ") if reason.isidentifier() else reason.rstrip(".")]
+    if parts[1].lower() == exit_text:
+        parts = [exit_text]
     if run and run.started_at and run.ended_at:
-        words.append(f"after {_duration(epoch_seconds(run.ended_at) - epoch_seconds(run.started_at))}")
-    return ", ".join(filter(None, words))
+        parts.append(f"after {_duration(epoch_seconds(run.ended_at) - epoch_seconds(run.started_at))}")
+    return ", ".join(filter(None, parts))
 
 
 def _duration(seconds: float) -> str:
@@ -138,7 +138,7 @@ def _duration(seconds: float) -> str:
 
 
 def _results(run: Run) -> list[str]:
-    """Of what the run itself logged: how busy the machine was is none."""
+    """Return the last values that the run itself logged, without system metrics."""
     own = [(key, known) for key, known in run.summary.items() if known.get("source") != _SAMPLED]
     return [f"{key} {_short(known.get('last'))}" for key, known in own[:_MOST_RESULTS]]
 

@@ -1,4 +1,4 @@
-"""The ways out: a webhook, Slack, the desktop. An address is known here and nowhere else; no error names it."""
+"""Send notifications: by webhook, to Slack, to the desktop. No error message contains an address."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from labwright.domain.errors import LabwrightError
 from labwright.version import __version__
 
 _HERE = ("localhost", "127.0.0.1", "::1")
-_SLACK_TEXT = 2900  # of 3000 that a block may have
+_SLACK_TEXT = 2900  # a block may have 3000
 _DESKTOP_TEXT = 500
 _DESKTOP_REASON = 200
 _LONGEST_PAUSE = 3600.0
@@ -41,17 +41,17 @@ class NotSent(LabwrightError):
 class Sender(Protocol):
     @property
     def target(self) -> str:
-        """Where it goes, as far as others may know."""
+        """The destination without its secret parts."""
 
     def problem(self) -> str:
-        """Why this cannot work here; empty if it can."""
+        """Return why this cannot work here, or ""."""
 
     def send(self, message: Notification, key: str, timeout: float) -> None:
-        """Raises NotSent. The same message sent again has the same key."""
+        """Send a notification. A repeated one has the same key. Raises NotSent."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirect could lead the message anywhere; it is an answer like any other, and not the wanted one."""
+    """Does not follow redirects, which could lead the message anywhere: they count as errors."""
 
     def redirect_request(self, *_request: Any) -> None:
         return None
@@ -88,17 +88,17 @@ class Webhook:
             raise NotSent(_words(error, timeout)) from None
 
     def _opener(self) -> urllib.request.OpenerDirector:
-        """By the proxy that the environment names, except to this machine itself."""
+        """Use the proxy of the environment, except for this machine itself."""
         proxies: dict[str, str] | None = {} if urlsplit(self.url).hostname in _HERE else None
         return urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler(proxies))
 
     def body(self, message: Notification, key: str) -> dict[str, Any]:
-        told = {name: value for name, value in message.to_dict().items() if name != "answer" or value}
-        return {"id": key, **told}
+        fields = {name: value for name, value in message.to_dict().items() if name != "answer" or value}
+        return {"id": key, **fields}
 
 
 class Slack(Webhook):
-    """Slack's incoming webhooks, and what speaks their format."""
+    """Slack's incoming webhooks, and services with the same format."""
 
     __slots__ = ()
 
@@ -121,7 +121,7 @@ class Slack(Webhook):
 
 
 def is_private(url: str) -> bool:
-    """Nobody on the way can read along."""
+    """Return whether the connection is encrypted or stays on this machine."""
     address = urlsplit(url)
     return address.scheme == "https" or address.hostname in _HERE
 
@@ -150,7 +150,7 @@ def _seconds_until(date: str) -> float:
 
 
 def _words(error: Exception, timeout: float) -> str:
-    """Of the error's kind, never its own text: that may hold the address."""
+    """Describe the kind of error, never its own text: that may contain the address."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
         return f"no answer within {timeout:g} s"
@@ -174,7 +174,7 @@ class Desktop:
     def send(self, message: Notification, key: str, timeout: float) -> None:  # noqa: ARG002
         text = html.escape("\n".join([message.text, *message.details])[:_DESKTOP_TEXT], quote=False)
         words = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright", "--", message.title[:200], text]
-        words = [word.replace("\0", "") for word in words]  # a name may hold one, an argument may not
+        words = [word.replace("\0", "") for word in words]  # an argument must not contain NUL
         try:
             subprocess.run(["notify-send", *words], check=True, capture_output=True, timeout=timeout)
         except subprocess.TimeoutExpired:

@@ -1,4 +1,4 @@
-"""What changed between two lists of entries, in names and as bounded unified text."""
+"""Compare two lists of entries: the changed names, and a unified diff of limited size."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from labwright.compute.snapshot.files import Manifest, SnapshotDiff, SnapshotEntry, shown
 
 MAX_TEXT = 200_000  # characters in all
-MAX_FILE_BYTES = 256 * 1024  # larger files are named only
+MAX_FILE_BYTES = 256 * 1024  # larger files are only named
 MAX_LINES = 5_000  # the matcher is quadratic at worst
 
 Read = Callable[[SnapshotEntry], bytes | None]
@@ -37,7 +37,7 @@ def _shown(paths: Iterator[str] | set[str] | list[str]) -> tuple[str, ...]:
 
 
 def _differs(old: SnapshotEntry, new: SnapshotEntry) -> bool:
-    """By bytes where both are known; times say nothing."""
+    """Compare content if both are stored, else sizes. Times do not count."""
     if old.hash and new.hash:
         return (old.hash, old.mode) != (new.hash, new.mode)
     return (old.size, old.mode) != (new.size, new.mode)
@@ -74,7 +74,7 @@ def _ended(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _lines(entry: SnapshotEntry | None, read: Read) -> list[str] | None:
-    """None for what is only named."""
+    """Return the lines, or None for a file that is only named."""
     if entry is None:
         return []
     data = read(entry) if entry.hash and entry.size <= MAX_FILE_BYTES else None

@@ -1,4 +1,4 @@
-"""Look at one path without being fooled: no link followed, no FIFO waited for, no fresh edit taken as old."""
+"""Values of snapshots, and safe reading of one path: no link followed, no wait for a FIFO, no fresh edit missed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ Signature = tuple[int, int, int, int, int]  # mode, inode, size, mtime, ctime
 
 
 @dataclass(frozen=True, slots=True)
-class KnownFiles:
-    """What a file held when it had this signature; `settled` once a later edit must show in the signature."""
+class KnownFile:
+    """The content of a file at this signature. `settled`: any later edit changes the signature."""
 
     signature: Signature
     entry: SnapshotEntry
@@ -26,7 +26,7 @@ class KnownFiles:
 
 
 def signature(path: str) -> Signature | None:
-    """None where nothing can be seen."""
+    """Return the signature, or None if the path is missing or not accessible."""
     try:
         return _of(os.lstat(path))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -38,7 +38,7 @@ def _of(info: os.stat_result) -> Signature:
 
 
 def all_as_seen(expected: list[tuple[str, Signature]]) -> bool:
-    """Whether each path still has its signature. One loop without calls: every submit goes through it."""
+    """Return whether each path still has its signature. A single loop, because every submit runs it."""
     lstat = os.lstat
     try:
         for path, seen in expected:
@@ -51,21 +51,21 @@ def all_as_seen(expected: list[tuple[str, Signature]]) -> bool:
 
 
 def none_there(paths: list[str]) -> bool:
-    """By `access`, which answers without the price of an exception."""
+    """Return whether no path exists. `access` avoids the cost of an exception."""
     access = os.access
     return not any(access(path, os.F_OK) for path in paths)
 
 
 def is_settled(seen: Signature, clock: int) -> bool:
-    """Whether the last change is older than the granularity of time stamps, as of `clock`.
+    """Return whether the last change is older than the granularity of timestamps at `clock`.
 
-    Until then a second change may leave the signature as it is (git calls this racily clean).
+    Until then a second change may not show in the signature (git calls this "racily clean").
     """
     changed, window = max(seen[3], seen[4]), _SETTLE_NS if seen[4] % 1_000_000_000 else _COARSE_SETTLE_NS
     return changed + window <= clock
 
 
-def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> KnownFiles | None:
+def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> KnownFile | None:
     """Hash a file or link through `keep`; None if it vanished or is a socket, FIFO, device or folder."""
     seen = signature(path)
     if seen is None:
@@ -79,40 +79,40 @@ def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], s
     return _look_at_file(path, name, seen, clock, limit, keep)
 
 
-def unkept(name: str, seen: Signature) -> KnownFiles:
-    """Known by size and time only, which a signature shows exactly."""
-    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=True)
+def unkept(name: str, seen: Signature) -> KnownFile:
+    """Return a file that is known by size and time only."""
+    return KnownFile(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=True)
 
 
-def _look_at_link(path: str, name: str, seen: Signature, clock: int, keep: Callable[[bytes], str]) -> KnownFiles | None:
+def _look_at_link(path: str, name: str, seen: Signature, clock: int, keep: Callable[[bytes], str]) -> KnownFile | None:
     try:
         target = os.readlink(os.fsencode(path))
-    except OSError:  # replaced since; its folder's time stamp brings us back
+    except OSError:  # replaced meanwhile; its folder's timestamp shows that
         return None
-    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
+    return KnownFile(seen, SnapshotEntry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
 
 
 def _look_at_file(
     path: str, name: str, seen: Signature, clock: int, limit: int, keep: Callable[[bytes], str]
-) -> KnownFiles | None:
+) -> KnownFile | None:
     try:
         seen, data = read_steady(path, limit)
     except FileNotFoundError:
         return None
     except OSError:
-        # No right to read it, or a bad disk: named as skipped, and tried again next time.
-        return KnownFiles(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=False)
+        # Not readable, or a bad disk: reported as skipped, and tried again next time.
+        return KnownFile(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=False)
     if not stat.S_ISREG(seen[0]):
         return None
     if len(data) > limit:
         return unkept(name, seen)
-    return KnownFiles(seen, SnapshotEntry(name, _mode(seen), len(data), keep(data)), is_settled(seen, clock))
+    return KnownFile(seen, SnapshotEntry(name, _mode(seen), len(data), keep(data)), is_settled(seen, clock))
 
 
 def read_steady(path: str, limit: int) -> tuple[Signature, bytes]:
-    """Read until the file held still meanwhile; one that never does (a growing log) is taken as last read.
+    """Read until the file did not change during the read. After some tries (a growing log) use the last read.
 
-    The signature is from before the read, so that the next look sees such a file as changed.
+    The signature is from before the read, so that the next scan sees such a file as changed.
     """
     for _ in range(_READ_TRIES):
         before, data, after = _read_once(path, limit)
@@ -122,7 +122,7 @@ def read_steady(path: str, limit: int) -> tuple[Signature, bytes]:
 
 
 def _read_once(path: str, limit: int) -> tuple[Signature, bytes, Signature]:
-    # Non-blocking: a FIFO may have taken the file's place.
+    # Non-blocking: a FIFO may have replaced the file.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
         before = _of(os.fstat(fd))
@@ -139,15 +139,15 @@ def _read_up_to(fd: int, count: int) -> bytes:
 
 
 def _mode(seen: Signature) -> int:
-    return stat.S_IFMT(seen[0]) | (seen[0] & 0o777)  # set-id bits have no place in a copy
+    return stat.S_IFMT(seen[0]) | (seen[0] & 0o777)  # without set-id bits
 
 
-MAX_NAMES = 50  # of skipped files told to a caller: the answer goes into every run's row
+MAX_NAMES = 50  # of skipped files: they are stored with every run
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """One path. Without a hash its content was not kept; then size and time stand in for it."""
+    """One path. Without a hash its content is not stored; size and time are used instead."""
 
     path: str
     mode: int
@@ -170,13 +170,13 @@ class SnapshotEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """Sorted entries: the digest of the bytes depends on content, paths and modes, not on when or where."""
+    """Sorted entries: the digest depends on content, paths and modes, not on time or place."""
 
     entries: tuple[SnapshotEntry, ...]
     partial: bool
 
     def to_bytes(self) -> bytes:
-        # ASCII with escapes: names that are not UTF-8 are lone surrogates here and survive only so.
+        # ASCII with escapes: names that are not UTF-8 are lone surrogates, which survive only this way.
         ordered = [entry.to_dict() for entry in sorted(self.entries, key=lambda entry: entry.path)]
         data = {"version": 1, "partial": self.partial, "entries": ordered}
         return json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode("ascii")
@@ -189,16 +189,16 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """`dirty`: the commit alone is not this code (a tracked file differs, or an untracked one is in it)."""
+    """`dirty`: the code differs from the commit (a tracked file was changed, or there are untracked files)."""
 
     hash: str
     git_commit: str | None
     dirty: bool | None
     files: int
     bytes: int
-    skipped: tuple[str, ...] = ()  # recorded, but not kept: too big or not readable
-    partial: bool = False  # the tree went over the caps on files or bytes
-    notes: tuple[str, ...] = ()  # why it is partial, or why git could not be asked
+    skipped: tuple[str, ...] = ()  # listed but not stored: too big or not readable
+    partial: bool = False  # the tree exceeds the limits on files or bytes
+    notes: tuple[str, ...] = ()  # why it is partial, or why git could not be used
 
     def to_dict(self) -> dict[str, Any]:
         facts = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -207,7 +207,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotDiff:
-    """From the snapshot to the files of now. `uncertain` were too big to keep, so only size and time are known."""
+    """Changes from the snapshot to the current files. `uncertain`: too big to store, so only the time differs."""
 
     added: tuple[str, ...]
     removed: tuple[str, ...]
@@ -222,7 +222,7 @@ class SnapshotDiff:
 
 
 def shown(path: str) -> str:
-    """A name that any encoder takes: bytes that are not UTF-8 become escapes."""
+    """Return a name that can be encoded: bytes that are not UTF-8 become escapes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 

@@ -1,4 +1,4 @@
-"""Ask git which files belong to a folder. Its config and hooks are not trusted: nothing in them is executed."""
+"""List the files of a folder with git. The repository's config and hooks are not trusted: nothing in them runs."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _EDITED_IN_PLACE = ("config", "info/exclude")
 
 
 class GitError(Exception):
-    """Git could not be asked about this folder."""
+    """Git could not list this folder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """The repository a folder is in, if any, and the files whose change may change git's answers."""
+    """The repository of a folder, if any, and the files whose change may change git's output."""
 
     top: str | None
     guards: tuple[str, ...]
@@ -29,7 +29,7 @@ class Repository:
 
 @dataclass(slots=True)
 class GitOutput:
-    """Paths are relative to the folder asked about. `ignored` holds folders only."""
+    """Paths are relative to the folder. `ignored` holds folders only."""
 
     tracked: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
@@ -42,7 +42,7 @@ class GitOutput:
 
 
 def find_repository(folder: str) -> Repository:
-    """By looking, without a process; the `.git` that are not there are guards too, as one may appear."""
+    """Find the repository without starting git. A missing `.git` is a guard too, as one may appear."""
     guards: list[str] = []
     for parent in (Path(folder), *Path(folder).parents):
         guards += [str(parent / ".git")] if not (parent / ".git").is_dir() else []
@@ -55,7 +55,7 @@ def find_repository(folder: str) -> Repository:
 def _git_files(dot_git: Path) -> Iterator[str]:
     git_dir = _pointed_at(dot_git, b"gitdir:") if dot_git.is_file() else dot_git
     common = _pointed_at(git_dir / "commondir", b"") if (git_dir / "commondir").is_file() else git_dir
-    # Git replaces HEAD, index and packed-refs by rename, so that the folder's own time stamp tells of it.
+    # Git replaces HEAD, index and packed-refs by rename, which changes the folder's timestamp.
     yield from {str(git_dir), str(common)}
     yield from (str(common / name) for name in _EDITED_IN_PLACE)
     if (common / "reftable").is_dir():
@@ -79,7 +79,7 @@ def _user_files() -> Iterator[str]:
 
 
 def ask(folder: str, top: str) -> GitOutput:
-    """Three short processes: the config, the index, the status."""
+    """Run git three times: for the config, the index and the status."""
     env, answer = _environment(top), GitOutput()
     for scope, key, value in _config(folder, env):
         if key == "core.excludesfile":
@@ -92,7 +92,7 @@ def ask(folder: str, top: str) -> GitOutput:
 
 
 def tracked_files(folder: str) -> list[str]:
-    """Of a folder that is in no repository, or that git cannot be asked about: none."""
+    """Return the tracked files, or none if the folder is in no repository or git fails."""
     top, answer = find_repository(folder).top, GitOutput()
     if top is None:
         return []
@@ -104,7 +104,7 @@ def tracked_files(folder: str) -> list[str]:
 
 
 def _environment(top: str) -> dict[str, str]:
-    # An inherited GIT_DIR or GIT_INDEX_FILE would make git answer about some other repository.
+    # An inherited GIT_DIR or GIT_INDEX_FILE would point git at another repository.
     env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     # The work tree is where we found the repository, whatever its core.worktree says.
     env |= {"GIT_WORK_TREE": top, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
@@ -120,7 +120,7 @@ def _override(env: dict[str, str], key: str, value: str) -> None:
 
 
 def _disarm(env: dict[str, str], key: str) -> None:
-    """A filter named in the repository's own config is a command; one in the user's config (LFS) is theirs."""
+    """Disable a filter of the repository's own config, because it is a command. Filters of the user (LFS) stay."""
     name, _, what = key.rpartition(".")
     if what in ("clean", "process"):
         _override(env, key, "")
@@ -135,7 +135,7 @@ def _config(folder: str, env: dict[str, str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _status(folder: str, env: dict[str, str]) -> str:
-    # "matching" names an ignored folder itself, so that what is in it is neither listed nor watched.
+    # "matching" lists an ignored folder itself, so that its content is neither listed nor watched.
     options = ("--untracked-files=all", "--ignored=matching", "--no-renames", "--ignore-submodules=dirty")
     return _git(folder, env, "status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", *options, "--", ".")
 
@@ -146,7 +146,7 @@ def _prefix(folder: str, top: str) -> str:
 
 
 def _read_index(answer: GitOutput, output: str) -> None:
-    tracked: set[str] = set()  # a path in conflict is there once a stage
+    tracked: set[str] = set()  # a path in conflict is listed once per stage
     for record in output.split("\0")[:-1]:
         facts, _, path = record.partition("\t")
         if facts.startswith("160000"):

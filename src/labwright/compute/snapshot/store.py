@@ -1,7 +1,7 @@
-"""The snapshots of a project: `trees/<digest>.json` name what `objects/` hold.
+"""The snapshots of a project: `trees/<digest>.json` lists the files, `objects/` holds their content.
 
-Takers share a lock and the collector has it alone. A snapshot that nobody refers to yet is safe from it for
-`GRACE_SECONDS` after it was last handed out: the time in which the run that asked for it becomes a row.
+Taking a snapshot shares a lock; the garbage collector has it alone. A snapshot without a reference is safe for
+`GRACE_SECONDS` after it was taken: the time in which its run is stored in the database.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from labwright.compute.snapshot.tree import Scan, SnapshotTree, hash_only
 from labwright.domain.errors import Conflict, NotFound, StorageFailed
 
 GRACE_SECONDS = 120.0
-_MAX_ROOTS = 16  # remembered at a time; a forgotten one is only slower
+_MAX_ROOTS = 16  # kept in memory; the next snapshot of a dropped one is only slower
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """The last snapshot of one tree, and when it was handed out from disk."""
+    """The last snapshot of one tree, and when it was last read from disk."""
 
     snapshot: Snapshot
     path: str
@@ -61,7 +61,7 @@ class SnapshotStore:
     def __init__(
         self, folder: Path, max_file_bytes: int, private: Callable[[], frozenset[str]] = frozenset[str]
     ) -> None:
-        """`private` answers the real paths of files that are never taken nor shown."""
+        """`private` returns the real paths of files that no snapshot and no diff may contain."""
         self.folder = folder
         self._private = private
         self._trees_folder = folder / "trees"
@@ -71,7 +71,7 @@ class SnapshotStore:
         self._roots_lock = threading.Lock()
 
     def take(self, root: Path) -> Snapshot:
-        """Of the files as they are now; microseconds a file where nothing changed."""
+        """Take a snapshot of the files as they are now. Costs microseconds per file if nothing changed."""
         seen = self._root(os.fspath(root))
         with seen.lock:
             if seen.tree.hide(self._private()):
@@ -91,7 +91,7 @@ class SnapshotStore:
             return self._roots[name]
 
     def _is_handed_out(self, taken: _Taken) -> bool:
-        """Recently enough that a collector leaves it alone, and not deleted by hand."""
+        """Return whether it is recent enough to be safe from the collector, and still on disk."""
         return time.monotonic() - taken.touched < GRACE_SECONDS / 2 and signature(taken.path) is not None
 
     def _take_anew(self, tree: SnapshotTree) -> _Taken:
@@ -99,13 +99,13 @@ class SnapshotStore:
         data = scan.manifest.to_bytes()
         digest = sha256(data).hexdigest()
         if self._manifest_path(digest).exists():
-            os.utime(self._manifest_path(digest))  # starts its grace anew
+            os.utime(self._manifest_path(digest))  # restarts its grace period
         else:
             self._objects.write_whole(self._manifest_path(digest), data)
         return _Taken(_summary(digest, scan), str(self._manifest_path(digest)), time.monotonic())
 
     def _clock(self) -> int:
-        """The time by the file system's own clock, which a network one reads elsewhere."""
+        """Return the time of the file system, which may be another machine's."""
         self._make_folder()
         os.utime(self.folder)
         return self.folder.stat().st_mtime_ns
@@ -114,7 +114,7 @@ class SnapshotStore:
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise StorageFailed(f"{self.folder} cannot be made: {error.strerror}.") from error
+            raise StorageFailed(f"{self.folder} cannot be created: {error.strerror}.") from error
 
     @contextmanager
     def _locked(self, how: int) -> Iterator[None]:
@@ -142,16 +142,16 @@ class SnapshotStore:
         return _DIGEST.fullmatch(digest) is not None and self._manifest_path(digest).exists()
 
     def check_complete(self, digest: str) -> None:
-        """Whether it could be executed; said to who asks for that, not only once the run's turn has come."""
+        """Raise Conflict if a run could not use this snapshot: when it is submitted, not only at its launch."""
         _check_complete(digest, self._manifest(digest))
 
     def materialize(self, digest: str, target: Path) -> None:
-        """Write the tree to `target`, which is absent or empty, whole or not at all."""
+        """Write the tree to `target`, which must be missing or empty: completely or not at all."""
         with self._locked(fcntl.LOCK_SH):
             manifest = self._manifest(digest)
             _check_complete(digest, manifest)
             if target.is_symlink() or (target.exists() and any(target.iterdir())):
-                raise Conflict(f"{target} is not empty.", hint="Name a folder that does not exist.")
+                raise Conflict(f"{target} is not empty.", hint="Use a folder that does not exist.")
             aside = target.with_name(f".{target.name}.{token_hex(4)}")
             aside.mkdir(parents=True)
             try:
@@ -162,7 +162,7 @@ class SnapshotStore:
                 raise
 
     def _write_tree(self, manifest: Manifest, target: Path) -> None:
-        # Links last: nothing can then be written through one.
+        # Links last, so that nothing is written through one.
         for entry in sorted(manifest.entries, key=lambda entry: (entry.is_link, entry.path)):
             path = target / entry.path
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,11 +174,11 @@ class SnapshotStore:
                 path.chmod(stat.S_IMODE(entry.mode))
 
     def diff(self, digest: str, root: Path) -> SnapshotDiff:
-        """What changed since the snapshot, by bytes; nothing is stored."""
+        """Return what changed since the snapshot, by content. Nothing is stored."""
         tree = SnapshotTree(os.fspath(root), self._limit)
         tree.hide(self._private())
         new = tree.scan(self._clock(), hash_only, lambda _: True).manifest
-        old = tree.without_hidden(self._manifest(digest))  # it may be older than the file's being private
+        old = tree.without_hidden(self._manifest(digest))  # a file may have become private later
         with self._locked(fcntl.LOCK_SH):
             return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), _reader(tree.root))
 
@@ -189,14 +189,14 @@ class SnapshotStore:
         return sorted(path.stem for path in self._manifest_files())
 
     def collect(self, keep: set[str], *, grace_seconds: float = GRACE_SECONDS, dry_run: bool = False) -> int:
-        """Delete what neither `keep` nor a recent take refers to; answers the bytes freed (or that would be)."""
+        """Delete what neither `keep` nor a recent snapshot refers to. Return the bytes freed (or that would be)."""
         with self._locked(fcntl.LOCK_EX):
             oldest = self._clock() - int(grace_seconds * 1e9)
             stale = [
                 path for path in self._manifest_files() if path.stem not in keep and path.stat().st_mtime_ns <= oldest
             ]
             kept = self._objects_of(set(self.digests()) - {path.stem for path in stale})
-            # Trees first: if this is killed between, objects without a tree are found next time.
+            # Trees first: after a kill, the next collection finds objects without a tree.
             unused = [path for path in self._object_files() if path.name not in kept]
             free = _size_of if dry_run else _delete
             return sum(free(path) for path in [*stale, *unused, *self._objects.leftovers()])
@@ -245,7 +245,7 @@ def _check_complete(digest: str, manifest: Manifest) -> None:
 
 def _reader(root: str) -> Callable[[SnapshotEntry], bytes | None]:
     def read(entry: SnapshotEntry) -> bytes | None:
-        """None if it vanished since it was listed."""
+        """Return None if the file vanished since it was listed."""
         path = f"{root}/{entry.path}"
         try:
             if entry.is_link:
@@ -274,7 +274,7 @@ _SAMPLE_BYTES = 64 * 1024
 class Objects:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "objects"
-        self._prefix = str(self.folder)  # `has` is asked once a file
+        self._prefix = str(self.folder)  # `has` is called for every file
         self._incoming = folder / "incoming"
 
     def put(self, data: bytes) -> str:
@@ -291,7 +291,7 @@ class Objects:
         try:
             data = unpack(self._path(digest).read_bytes())
         except FileNotFoundError as error:
-            raise NotFound(f"The snapshot's object {digest} is gone.") from error
+            raise NotFound(f"The snapshot's object {digest} is missing.") from error
         except (zlib.error, ValueError) as error:
             raise self._damaged(digest) from error
         if sha256(data).hexdigest() != digest:
@@ -300,13 +300,13 @@ class Objects:
 
     def _damaged(self, digest: str) -> StorageFailed:
         path = self._path(digest)
-        return StorageFailed(f"{path} is damaged.", hint="Delete it; the next run with that file writes it anew.")
+        return StorageFailed(f"{path} is damaged.", hint="Delete it; the next run with that file writes it again.")
 
     def _path(self, digest: str) -> Path:
         return self.folder / digest[:2] / digest
 
     def write_whole(self, target: Path, data: bytes) -> None:
-        """Beside, then by rename; the random name keeps two processes apart."""
+        """Write to a temporary file and rename it. Its random name keeps two processes apart."""
         aside = self._incoming / secrets.token_hex(8)
         try:
             try:
@@ -321,7 +321,7 @@ class Objects:
             raise StorageFailed(f"{target} cannot be written: {error.strerror}.") from error
 
     def leftovers(self) -> list[Path]:
-        """What killed writers left; only while no writer is at work."""
+        """Return files that killed writers left. Call it only while nobody writes."""
         return list(self._incoming.iterdir()) if self._incoming.is_dir() else []
 
 
@@ -331,7 +331,7 @@ def _place(aside: Path, target: Path, data: bytes) -> None:
 
 
 def pack(data: bytes) -> bytes:
-    """Compressed if that helps, judged by the head: media and weights do not shrink, and trying takes long."""
+    """Compress if that helps, judged by the first bytes: media and weights do not shrink, and trying takes long."""
     head = zlib.compress(data[:_SAMPLE_BYTES], 1)
     if len(head) >= len(data[:_SAMPLE_BYTES]) * 0.95:
         return _RAW + data

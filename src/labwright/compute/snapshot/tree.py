@@ -1,4 +1,4 @@
-"""One folder's files as last seen: asks git and reads bytes only where a signature says that something changed."""
+"""The files of one folder, remembered between snapshots: git and file content are read only if a signature changed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from itertools import accumulate
 
 from labwright.compute.snapshot import git
 from labwright.compute.snapshot.files import (
-    KnownFiles,
+    KnownFile,
     Manifest,
     Signature,
     SnapshotEntry,
@@ -27,7 +27,7 @@ from labwright.compute.snapshot.files import (
 from labwright.domain.errors import NotFound
 from labwright.paths import STATE_DIR
 
-MAX_BYTES = 256 * 1024 * 1024  # kept of one tree; more is data, and a submit would wait for it
+MAX_BYTES = 256 * 1024 * 1024  # stored per tree; more is probably data, and a submit would have to wait
 
 
 def hash_only(data: bytes) -> str:
@@ -56,8 +56,10 @@ class SnapshotTree:
         self.root = name
         self._folder: tuple[int, int] | None = None
         self._limit = max_file_bytes
-        self._known: dict[str, KnownFiles] = {}
-        self._fresh: dict[str, KnownFiles] = {}  # edited so shortly before being read that a signature proves nothing
+        self._known: dict[str, KnownFile] = {}
+        self._fresh: dict[
+            str, KnownFile
+        ] = {}  # edited just before they were read, so that the signature proves nothing
         self._present: list[tuple[str, Signature]] = []
         self._absent: list[str] = []  # files that would change the listing if they appeared
         self._listing_settled = False
@@ -65,7 +67,7 @@ class SnapshotTree:
         self._hidden_names: set[str] = set()
 
     def hide(self, paths: frozenset[str]) -> bool:
-        """Leave these out, by their real paths. Answers whether that is new."""
+        """Leave out these real paths. Return whether that changes anything."""
         changed = paths != self._hidden
         self._hidden, self._hidden_names = paths, {os.path.basename(path) for path in paths}
         return changed
@@ -75,19 +77,19 @@ class SnapshotTree:
         return Manifest(entries, manifest.partial)
 
     def _is_hidden(self, path: str) -> bool:
-        if os.path.basename(path) not in self._hidden_names:  # most files; a real path costs a walk
+        if os.path.basename(path) not in self._hidden_names:  # most files; resolving a path is expensive
             return False
         return os.path.realpath(f"{self.root}/{path}") in self._hidden
 
     def is_unchanged(self, clock: Callable[[], int]) -> bool:
-        """Since the last scan: one look a file and folder, and the bytes of fresh files."""
+        """Return whether nothing changed since the last scan: compares signatures, and the content of fresh files."""
         if not self._listing_settled or self._folder != _identity(self.name):
             return False
         if not (all_as_seen(self._present) and none_there(self._absent)):
             return False
         return all(self._is_same(known, clock()) for known in list(self._fresh.values()))
 
-    def _is_same(self, known: KnownFiles, now: int) -> bool:
+    def _is_same(self, known: KnownFile, now: int) -> bool:
         path = known.entry.path
         again = look(f"{self.root}/{path}", path, now, self._limit, hash_only)
         if again is None or again.entry != known.entry or again.signature != known.signature:
@@ -98,7 +100,7 @@ class SnapshotTree:
         return True
 
     def scan(self, now: int, keep: Callable[[bytes], str], has: Callable[[str], bool]) -> Scan:
-        """List anew, and read what is not known or no longer kept; `now` is the file system's time before that."""
+        """List the files again and read those that are new or not stored. `now` is the file system's current time."""
         self._folder, self.root = _identity(self.name), os.path.realpath(self.name)
         listing = list_tree(self.root)
         listing.leave_out(self._is_hidden)
@@ -109,8 +111,8 @@ class SnapshotTree:
         self._remember(listing, {path: known for path, known in found.items() if known}, now)
         return Scan(self._manifest(listing), listing)
 
-    def _within_budget(self, listing: Listing) -> dict[str, KnownFiles | None]:
-        """What is known already, None for what is to be read. Over the budget, size and time have to do."""
+    def _within_budget(self, listing: Listing) -> dict[str, KnownFile | None]:
+        """Return the known files, with None for those to read. Files over the budget are known by size and time."""
         seen = {path: signature(f"{self.root}/{path}") for path in listing.files()}
         present = {path: info for path, info in seen.items() if info}
         found = {path: self._recall(path, info) for path, info in present.items()}
@@ -122,13 +124,13 @@ class SnapshotTree:
             listing.notes.append(f"More than {MAX_BYTES >> 20} MB; the rest is recorded by size and time only.")
         return found
 
-    def _recall(self, path: str, info: Signature) -> KnownFiles | None:
+    def _recall(self, path: str, info: Signature) -> KnownFile | None:
         known = self._known.get(path)
         usable = known and known.settled and known.entry.hash and known.signature == info
         return known if usable else None
 
     def _over_budget(self, present: dict[str, Signature], tracked: set[str]) -> list[str]:
-        """Tracked files are kept first, then small ones: those are the likelier code."""
+        """Return the files beyond the budget. Tracked files come first, then small ones: they are likely code."""
         kept = [(path, info[2]) for path, info in present.items() if info[2] <= self._limit]
         if sum(size for _, size in kept) <= MAX_BYTES:
             return []
@@ -136,7 +138,7 @@ class SnapshotTree:
         totals = accumulate(size for _, size in kept)
         return [path for (path, _), total in zip(kept, totals, strict=True) if total > MAX_BYTES]
 
-    def _remember(self, listing: Listing, found: dict[str, KnownFiles], now: int) -> None:
+    def _remember(self, listing: Listing, found: dict[str, KnownFile], now: int) -> None:
         self._known = found
         self._fresh = {path: known for path, known in found.items() if not known.settled}
         self._present = [(path, seen) for path, seen in listing.watch.items() if seen]
@@ -150,9 +152,9 @@ class SnapshotTree:
         return Manifest(tuple(entries), listing.partial)
 
 
-MAX_FILES = 20_000  # a folder with more holds data; the snapshot then says that it is partial
-MAX_FOLDERS = 5_000  # walked without git's help
-MAX_REPOSITORIES = 50  # nested ones and submodules, each some processes to ask
+MAX_FILES = 20_000  # a folder with more holds data; its snapshot is marked as partial
+MAX_FOLDERS = 5_000  # walked without git
+MAX_REPOSITORIES = 50  # nested ones and submodules; each costs some processes
 
 _NEVER = frozenset({".git", STATE_DIR})
 _MADE_BY_TOOLS = _NEVER | {
@@ -176,7 +178,7 @@ _MARKERS = frozenset({"pyvenv.cfg", "conda-meta", "CACHEDIR.TAG"})  # in an envi
 
 @dataclass(slots=True)
 class Listing:
-    """Relative paths, tracked ones first, then those near the top: what is dropped beyond a cap comes last."""
+    """Relative paths: tracked ones first, then those near the top, because a limit drops the last ones."""
 
     tracked: list[str] = field(default_factory=list)
     untracked: list[str] = field(default_factory=list)
@@ -206,7 +208,7 @@ class Listing:
         del self.untracked[MAX_FILES - len(self.tracked) :]
 
     def absorb(self, part: Listing, folder: str) -> None:
-        """Add a nested repository, whose changes make the whole differ from the outer commit."""
+        """Add a nested repository. Its changes make the whole tree differ from the outer commit."""
         for ours, theirs in ((self.tracked, part.tracked), (self.untracked, part.untracked)):
             ours += [f"{folder}/{path}" for path in theirs]
         self.unreadable += [f"{folder}/{path}".rstrip("/") for path in part.unreadable]
@@ -234,7 +236,7 @@ def list_tree(root: str) -> Listing:
 
 def _list_one(folder: str) -> Listing:
     repository = git.find_repository(folder)
-    # Looked at before git is asked: a change during the question then shows as one after it.
+    # Signatures are taken before git runs, so that a change meanwhile is noticed later.
     guards = {guard: signature(guard) for guard in repository.guards}
     notes: list[str] = []
     if repository.top is not None:
@@ -280,7 +282,7 @@ def _from_git(folder: str, answer: git.GitOutput, guards: dict[str, Signature | 
 
 
 def _without_tools(paths: Iterable[str]) -> list[str]:
-    """Leave out what lies in an environment or a cache, by name or by marker."""
+    """Leave out files in an environment or a cache, found by name or by marker."""
     paths = list(paths)
     made = {path.rpartition("/")[0] for path in paths if path.rpartition("/")[2] in _MARKERS}
     made |= {path.partition("/conda-meta/")[0] for path in paths if "/conda-meta/" in path}
@@ -295,13 +297,13 @@ def _is_made(path: str, made: set[str]) -> bool:
 
 
 def _parents(folder: str, paths: list[str]) -> dict[str, Signature | None]:
-    """Tracked files may lie in folders that a walk leaves out."""
+    """Return the folders of tracked files: a walk may leave them out."""
     folders = {path.rpartition("/")[0] for path in paths} - {""}
     return {f"{folder}/{path}": signature(f"{folder}/{path}") for path in folders}
 
 
 class _Walk:
-    """Breadth first, so that a cap drops deep data rather than the code at the top. Links are not followed."""
+    """Walks breadth first, so that a limit drops deep data rather than code at the top. Does not follow links."""
 
     def __init__(self, top: str, ignored: frozenset[str], max_files: int, max_folders: int) -> None:
         self.top = top
@@ -318,14 +320,14 @@ class _Walk:
 
     def _visit(self, folder: str) -> None:
         path = f"{self.top}/{folder}".rstrip("/") or "/"
-        self.watch[path] = signature(path)  # before it is read, so that a change meanwhile shows
+        self.watch[path] = signature(path)  # before it is read, so that a change meanwhile is noticed
         try:
             with os.scandir(path) as found:
                 entries = sorted(found, key=lambda entry: entry.name)
         except PermissionError:
             self.unreadable.append(folder)
             return
-        except (FileNotFoundError, NotADirectoryError):  # gone since its parent was read, which shows there
+        except (FileNotFoundError, NotADirectoryError):  # removed meanwhile; the signature of its parent shows that
             return
         self._sort_out(folder, entries, {entry.name for entry in entries})
 
@@ -342,5 +344,5 @@ class _Walk:
                 self._queue.append(path)
         elif entry.name not in _NEVER:
             self.files.append(path)
-            if entry.name == ".gitignore":  # may itself be ignored, and still counts
+            if entry.name == ".gitignore":  # it counts even if it is ignored itself
                 self.watch[entry.path] = signature(entry.path)
