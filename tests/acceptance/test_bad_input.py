@@ -150,7 +150,7 @@ def test_a_body_that_makes_no_sense_is_refused(lab: LiveServer, case: str) -> No
 def test_broken_json_is_told_by_line_and_column(lab: LiveServer) -> None:
     for path in ("/runs", "/runs/run-0000000000/metrics"):
         refusal = lab.call("POST", path, b'{"command": "true",\n  oops}').json["error"]
-        assert refusal["message"].startswith("The body is not JSON: "), refusal
+        assert refusal["message"].startswith("The body is not valid JSON: "), refusal
         assert refusal["message"].endswith("at line 2, column 3."), refusal
         assert "field" not in refusal
 

@@ -114,7 +114,7 @@ def test_a_taken_port_is_told_and_nothing_runs(place: LiveServer) -> None:
         port = taken.getsockname()[1]
         refused = labwright(place, "up", "-d", "--port", str(port))
     assert refused.returncode == 1
-    assert refused.stderr.startswith(f"error: Port {port} on 127.0.0.1 is taken.\nhint: ")
+    assert refused.stderr.startswith(f"error: Port {port} on 127.0.0.1 is in use.\nhint: ")
     assert not (place.state / "server.json").exists()
 
 

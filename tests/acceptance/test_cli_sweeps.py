@@ -93,7 +93,7 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         (f"{GOOD}parallel: many\n", 4, "parallel must be a whole number"),
         (f"{GOOD}seeds: three\n", 4, "seeds must be a whole number or a list"),
         ("base_command: x\nparameters: 3\n", 2, "parameters must be an object with fields"),
-        (f"{GOOD}metric: loss\n", 4, "metric must be an object with fields.\nhint: metric has these: key, goal"),
+        (f"{GOOD}metric: loss\n", 4, "metric must be an object with fields.\nhint: Fields of metric: key, goal"),
         (f"{GOOD}budget:\n  runs: -1\n", 5, "budget.runs must be 1 or more"),
         ("base_command: x\nparameters:\n\tlr: [1]\n", 3, "spaces to indent"),
         ("base_command: x\nparameters:\n  lr: [1\n", 4, "brackets"),

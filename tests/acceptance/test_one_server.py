@@ -129,7 +129,7 @@ def test_a_server_stays_where_it_was_though_the_usual_port_is_free_again(
     before.socket.close()
     free.socket.close()
     if nobody_set_it:
-        monkeypatch.setattr("labwright.server.listening.USUAL_PORT", free.port)
+        monkeypatch.setattr("labwright.server.listening.DEFAULT_PORT", free.port)
     again = listen("127.0.0.1", free.port, chosen=False, before=before.port)
     again.socket.close()
     assert again.port == (before.port if nobody_set_it else free.port)

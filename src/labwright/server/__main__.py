@@ -1,4 +1,4 @@
-"""`python -m labwright.server`: what `labwright up` starts. People use `labwright up`."""
+"""`python -m labwright.server`: the process that `labwright up` starts."""
 
 from __future__ import annotations
 
@@ -27,10 +27,9 @@ def main() -> None:
 
 
 def _start_small() -> None:
-    """FastAPI imports more than we use: 3 MB less, and a quicker start.
+    """Import FastAPI without parts that the server does not use. This saves 3 MB and start time.
 
-    It looks for models of pydantic's first version, and copes where that cannot be imported. Its own models of OpenAPI
-    are built when `/openapi.json` is first asked for.
+    FastAPI works without pydantic v1. Its OpenAPI models are built when `/openapi.json` is first requested.
     """
     sys.modules["pydantic.v1"] = None  # type: ignore[assignment]
     from pydantic import BaseModel

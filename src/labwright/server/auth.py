@@ -1,4 +1,4 @@
-"""The door: Host, Origin, size and token are checked before any route is looked at. Closed unless listed as open."""
+"""The checks in front of every route: Host, Origin, size and token. A path is closed unless it is listed as open."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from labwright.server.errors import answer
 from labwright.tokens import has_expired, verify
 
 OPEN_PATHS = frozenset({"/", "/health", "/docs", "/openapi.json"})
-OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files, nothing of the project in them
+OPEN_FOLDERS = ("/assets/", "/dashboard/")  # static files without project data
 MAX_BODY_BYTES = 8 << 20
-_READ_AWAY_SECONDS = 1.0
+_DRAIN_SECONDS = 1.0
 SOCKET_PREFIX = "labwright.token."
-# Sent with every answer that does not bring its own: scripts and styles only from our files, nothing inline, nothing
-# parsed from text into markup (trusted types), no address but ours, in nobody's frame. Pictures that a run made are
-# fetched with the token and shown from memory (blob:, and data: for SVG, which has no origin there).
+# The default policy of responses: scripts and styles only from our files, nothing inline, no markup from text (trusted
+# types), no other addresses, no frames. The page fetches a run's pictures with the token and shows them from memory
+# (blob:, and data: for SVG, which then has no origin).
 _POLICY = (
     "default-src 'self'; img-src 'self' blob: data:; object-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
@@ -46,7 +46,7 @@ class Door:
         self._token = token
         self._names = {name.strip().lower() for name in allowed_hosts if name.strip()} | {"localhost"}
         self._open_to_network = not _is_loopback(bound_to)
-        self._is_ours = lru_cache(maxsize=64)(self._leads_here)
+        self._is_ours = lru_cache(maxsize=64)(self._is_known_host)
         if self._open_to_network:
             self._names |= {socket.gethostname().lower(), socket.getfqdn().lower()}
 
@@ -60,18 +60,18 @@ class Door:
         send = _with_security_headers(send)
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         if sum(name == b"host" for name, _ in scope["headers"]) > 1:
-            headers["host"] = ""  # which of them was meant cannot be told
+            headers["host"] = ""  # ambiguous
         try:
             self._check(scope, headers)
         except errors.LabwrightError as error:
             if headers.get("connection", "").lower() == "close":
-                await _read_away(receive)
+                await _drain(receive)
             await answer(error)(scope, receive, send)
             return
         await self._app(scope, _limited(receive), send)
 
     async def _open_socket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The same checks. A browser cannot send headers with a socket, so the token comes as a subprotocol."""
+        """Apply the same checks to a web socket. Browsers cannot send its headers, so the token is a subprotocol."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         offered = [name.removeprefix(SOCKET_PREFIX) for name in scope["subprotocols"] if name.startswith(SOCKET_PREFIX)]
         try:
@@ -86,7 +86,9 @@ class Door:
         _check_origin(headers)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.", hint="Send less at a time.")
+            raise errors.TooLarge(
+                f"A request may have at most {MAX_BODY_BYTES >> 20} MB.", hint="Send several smaller requests."
+            )
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return
@@ -99,11 +101,11 @@ class Door:
     def _check_host(self, host: str) -> None:
         if not self._is_ours(host):
             raise errors.Forbidden(
-                f"The host {host!r} is not one of ours.", hint="Use localhost, or name it in LABWRIGHT_ALLOWED_HOSTS."
+                f"The host {host!r} is not allowed.", hint="Use localhost, or add it to LABWRIGHT_ALLOWED_HOSTS."
             )
 
-    def _leads_here(self, host: str) -> bool:
-        """Names that only lead here, or an address: no foreign name that was pointed at us gets in."""
+    def _is_known_host(self, host: str) -> bool:
+        """Whether the host is a known name or an address. This refuses foreign names that resolve to this machine."""
         match = _HOST.match(host)
         name = match["name"].lower() if match else ""
         if name in self._names or name.endswith(".localhost") or _is_loopback(name):
@@ -112,10 +114,12 @@ class Door:
 
 
 def _check_origin(headers: dict[str, str]) -> None:
-    """A page of another site may not call us, whatever token it has got hold of."""
+    """Refuse requests from pages of other sites, even with a valid token."""
     origin = headers.get("origin")
     if origin is not None and origin not in (f"http://{headers.get('host')}", f"https://{headers.get('host')}"):
-        raise errors.Forbidden(f"Requests from {origin!r} are refused.", hint="Open the dashboard at its own address.")
+        raise errors.Forbidden(
+            f"Requests from {origin!r} are not allowed.", hint="Open the dashboard at the server's own address."
+        )
 
 
 def _token_in(headers: dict[str, str]) -> str:
@@ -154,7 +158,7 @@ def _with_security_headers(send: Send) -> Send:
 
 
 def _limited(receive: Receive) -> Receive:
-    """A body sent in chunks has no stated length; it is counted as it comes."""
+    """Count the body while it arrives: a chunked body has no length header."""
     seen = 0
 
     async def counted() -> Message:
@@ -162,17 +166,19 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > MAX_BODY_BYTES:
-            raise errors.TooLarge(f"A request may be at most {MAX_BODY_BYTES >> 20} MB.", hint="Send less at a time.")
+            raise errors.TooLarge(
+                f"A request may have at most {MAX_BODY_BYTES >> 20} MB.", hint="Send several smaller requests."
+            )
         return message
 
     return counted
 
 
-async def _read_away(receive: Receive) -> None:
-    """The connection ends with the answer: who is still sending then would see it break, and never the answer."""
+async def _drain(receive: Receive) -> None:
+    """Read the rest of the body, so that a client that is still sending gets the response and not a reset."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(_READ_AWAY_SECONDS):
-            while (await receive()).get("more_body", False):  # false also when the client has gone
+        async with asyncio.timeout(_DRAIN_SECONDS):
+            while (await receive()).get("more_body", False):  # also false after a disconnect
                 pass
 
 
@@ -182,14 +188,14 @@ def actor_of(request: Request) -> Actor:
 
 
 def token_of(request: Request) -> str:
-    """What the caller showed."""
+    """Return the caller's token."""
     return _token_in(
         {name: request.headers[name] for name in ("x-auth-token", "authorization") if name in request.headers}
     )
 
 
 async def while_valid(request: Request, body: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-    """A stream ends with the token that opened it. Each says something every few seconds, so that it is noticed."""
+    """Yield the stream until its token expires. Keep-alive messages make this check regular."""
     token = token_of(request)
     async with contextlib.aclosing(body):
         async for block in body:
@@ -199,20 +205,21 @@ async def while_valid(request: Request, body: AsyncGenerator[bytes, None]) -> As
 
 
 def allow(*scopes: TokenScope) -> Any:
-    """A route's own line of who may call it; the person always may."""
+    """Return a dependency that checks the scope of the token. A person may call every route."""
     allowed = frozenset({TokenScope.PERSON, *scopes})
 
-    async def check(request: Request) -> None:  # async: a plain function would cost a hop to a thread
+    async def check(request: Request) -> None:  # async, since FastAPI runs plain functions in a thread
         actor = actor_of(request)
         if actor.scope not in allowed:
             raise errors.Forbidden(
-                f"A token of scope {actor.scope} may not do this.", hint=f"Needed: {', '.join(sorted(allowed))}."
+                f"A token of scope {actor.scope} may not do this.",
+                hint=f"Required scope: {', '.join(sorted(allowed))}.",
             )
         own = request.path_params.get("run_id")
         if actor.scope is TokenScope.RUN and own != actor.name:
-            raise errors.Forbidden("A run's token is for that run alone.")
+            raise errors.Forbidden("A run's token is valid only for that run.", hint="Use the run's full id.")
         if actor.scope is TokenScope.ANSWER and request.path_params.get("approval_id") != actor.name:
-            raise errors.Forbidden("This token answers one approval, and this is another.")
+            raise errors.Forbidden("This token is valid for another approval.")
 
     check.allowed_scopes = allowed  # type: ignore[attr-defined]
     return Depends(check)

@@ -1,6 +1,6 @@
-"""Bring a project's server up: state folder, lock, database, port; and leave it tidy on the way out.
+"""Start a project's server (state folder, lock, port, database) and clean up at its end.
 
-Every reason not to start is a clear message, and nothing has been changed when it is given.
+If the server cannot start, it reports why and changes nothing.
 """
 
 from __future__ import annotations
@@ -37,20 +37,21 @@ _HEARTBEAT_SECONDS = 5.0
 
 
 def serve(project: Path, host: str | None, port: int | None) -> None:
-    """Blocks until the server is told to end."""
+    """Run the server until a signal ends it."""
     settings = load_settings(project)
-    project_rules(ProjectPaths(project).config)  # a mistake there is told now, not when the first run starts
-    load_targets(project, settings)  # nor when the first question is asked
+    project_rules(ProjectPaths(project).config)  # report errors in the file now, not when the first run starts
+    load_targets(project, settings)  # likewise for models
     paths = prepare_state(project)
     try:
         lock = take_lock(paths)
         log_to_file(paths, as_json=settings.server_log_json)
     except OSError as error:
         raise unusable(paths, error) from error
-    for words in unknown_tables(project):
-        log.warning("%s", words)
-    wanted = settings.port if port is None else port
-    listener = listen(host or settings.host, wanted, chosen=port is not None, before=last_port(paths))
+    for message in unknown_tables(project):
+        log.warning("%s", message)
+    listener = listen(
+        host or settings.host, settings.port if port is None else port, chosen=port is not None, before=last_port(paths)
+    )
     lab = open_lab(paths, settings, listener.url)
     lab.node_url = listener.node_url
     try:
@@ -58,19 +59,19 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     finally:
         if is_still_ours(lock):
             paths.server.unlink(missing_ok=True)
-            _leave_copy(lab)
+            _back_up_outside_database(lab)
         lab.db.close()
         os.close(lock)
 
 
-def _leave_copy(lab: Lab) -> None:
-    """In the project, where the database is not: the next start may be on another machine."""
+def _back_up_outside_database(lab: Lab) -> None:
+    """Back up a database that is outside of the project: the next start may be on another machine."""
     if lab.paths.database_pointer.exists():
         try:
             if has_news(lab):
                 make_backup(lab)
         except (OSError, sqlite3.Error, LabwrightError) as error:
-            log.error("no backup could be made at the end: %s", error)
+            log.error("backup at shutdown failed: %s", error)
 
 
 def _run(lab: Lab, listener: Listener, lock: int) -> None:
@@ -98,14 +99,15 @@ def _announce(lab: Lab, listener: Listener, lock: int) -> None:
             time.sleep(_HEARTBEAT_SECONDS)
             if not is_still_ours(lock):
                 log.error(
-                    "%s was deleted, so another server may start here: this one ends. Runs go on.", lab.paths.lock
+                    "%s was deleted, so another server may start here. This server stops; runs continue.",
+                    lab.paths.lock,
                 )
                 os.kill(os.getpid(), signal.SIGTERM)
                 return
             try:
                 write()
-            except OSError as error:  # a full disk; the next beat may find room
-                log.warning("the heartbeat could not be written: %s", error)
+            except OSError as error:  # full disk; the next heartbeat tries again
+                log.warning("cannot write the heartbeat: %s", error)
 
     try:
         write()
@@ -117,7 +119,7 @@ def _announce(lab: Lab, listener: Listener, lock: int) -> None:
 
 
 class _ServerLog(logging.handlers.RotatingFileHandler):
-    """On a full disk lines are left out: telling each on stderr would block us once nobody reads there."""
+    """Drops lines while the disk is full. Reporting each on stderr would block once nobody reads it."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - its name in the standard library
         if not isinstance(sys.exc_info()[1], OSError):
@@ -140,7 +142,7 @@ class _JsonLines(logging.Formatter):
 
 def log_to_file(paths: ProjectPaths, *, as_json: bool) -> None:
     handler = _ServerLog(paths.server_log, maxBytes=10 << 20, backupCount=3)
-    words = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    handler.setFormatter(_JsonLines() if as_json else words)
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler.setFormatter(_JsonLines() if as_json else plain)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
     logging.getLogger("uvicorn").setLevel(logging.WARNING)

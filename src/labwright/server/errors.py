@@ -1,4 +1,4 @@
-"""Every error leaves as `{"error": {"code", "message", "hint"}}` with the right status."""
+"""Return every error as `{"error": {"code", "message", "hint"}}` with its HTTP status."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ _STATUS: list[tuple[type[errors.LabwrightError], int]] = [
 
 _DISK_REFUSES = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
 
-_SAY_JSON = "Send the header Content-Type: application/json; with curl: -H 'Content-Type: application/json'."
-_WHEN_MOVED = "Go to where it was moved to: labwright down, then labwright up -d. What runs goes on meanwhile."
+_SEND_JSON = "Send the header Content-Type: application/json; with curl: -H 'Content-Type: application/json'."
+_WHEN_MOVED = "In the new folder, run labwright down, then labwright up -d. Runs continue meanwhile."
 
 
 def status_of(error: errors.LabwrightError) -> int:
@@ -75,20 +75,20 @@ def _known(request: Request, error: Exception) -> JSONResponse:
 
 def _invalid(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    if isinstance(error.body, bytes):  # left as it came, since no header says that it is JSON
-        return answer(errors.Invalid("The body is not said to be JSON.", hint=_SAY_JSON))
+    if isinstance(error.body, bytes):  # unparsed, since the header does not say JSON
+        return answer(errors.Invalid("The Content-Type of the request is not JSON.", hint=_SEND_JSON))
     broken = next((fault for fault in error.errors() if fault["type"] == "json_invalid"), None)
     if broken:
         return answer(_no_json(str(error.body), broken))
-    return answer(refusal(request, error.errors(), error.body))
+    return answer(validation_error(request, error.errors(), error.body))
 
 
 def _no_json(text: str, fault: dict[str, Any]) -> errors.Invalid:
     position = fault["loc"][-1]
     before = text[:position]
     line, column = before.count("\n") + 1, position - before.rfind("\n")
-    words = f"The body is not JSON: {fault['ctx']['error']} at line {line}, column {column}."
-    return errors.Invalid(words, hint="Send one JSON object; its fields are in /docs.")
+    message = f"The body is not valid JSON: {fault['ctx']['error']} at line {line}, column {column}."
+    return errors.Invalid(message, hint="Send one JSON object. /docs lists its fields.")
 
 
 def _http(request: Request, error: Exception) -> JSONResponse:
@@ -98,9 +98,9 @@ def _http(request: Request, error: Exception) -> JSONResponse:
     if error.status_code == 400:
         return answer(errors.Invalid("The body cannot be read.", hint="Send JSON in UTF-8, not nested too deeply."))
     if error.status_code == 404:
-        return answer(errors.NotFound(f"There is no {request.url.path} here.", hint="See /docs for what there is."))
+        return answer(errors.NotFound(f"There is no route {request.url.path}.", hint="See /docs for all routes."))
     code = "method_not_allowed" if error.status_code == 405 else "http"
-    body = body_of(code, str(error.detail), "See /docs for what there is.")
+    body = body_of(code, str(error.detail), "See /docs for all routes.")
     return JSONResponse(body, error.status_code, headers=error.headers)
 
 
@@ -108,7 +108,7 @@ def _storage(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s: %s", request.method, request.url.path, error)
     if is_damage(str(error)):
         return answer(DatabaseDamaged(f"The database is damaged: {error}."))
-    return answer(errors.StorageFailed(f"The database does not answer: {error}."))
+    return answer(errors.StorageFailed(f"The database does not respond: {error}."))
 
 
 def _disk(request: Request, error: Exception) -> JSONResponse:
@@ -128,8 +128,8 @@ def _too_deep(_request: Request, _error: Exception) -> JSONResponse:
 
 def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    message = f"Labwright hit a fault of its own: {type(error).__name__}."
-    return JSONResponse(body_of("internal", message, "The server's log (.labwright/logs) has the details."), 500)
+    message = f"Internal error in Labwright: {type(error).__name__}."
+    return JSONResponse(body_of("internal", message, "See the server's log in .labwright/logs."), 500)
 
 
 _HANDLERS: dict[type[Exception], Callable[[Request, Exception], JSONResponse]] = {
@@ -147,38 +147,38 @@ _SHOWN = 5
 _KNOWN_SHOWN = 20
 
 
-def refusal(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
-    """One sentence for all of them; the first is the one that is pointed at."""
+def validation_error(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
+    """Return one error for all faults. Its field is that of the first fault."""
     form = _form_of(request)
-    told = list(_told(list(faults), form, body).items())[:_SHOWN]
-    named = [(place, f"{'.'.join(map(str, place)) or 'body'} {said}") for place, said in told]
+    messages = list(_messages(list(faults), form, body).items())[:_SHOWN]
+    named = [(place, f"{'.'.join(map(str, place)) or 'body'} {said}") for place, said in messages]
     words = "; ".join(text for _, text in named)
     place = named[0][0] if named else ()
     return Invalid(f"{words}.", hint=_hint(faults, form), field=place, faults=named)
 
 
-def _told(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[FieldPath, str]:
-    """By place. A name that is nearly right stands for the field that is missing without it."""
+def _messages(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dict[FieldPath, str]:
+    """Return messages by field. A misspelled name also explains the missing field."""
     unknown = [fault for fault in faults if fault["type"] == "extra_forbidden"]
     meant = {(*_place(fault)[:-1], _near(fault, form)) for fault in unknown}
     others = [fault for fault in faults if fault not in unknown]
-    told: dict[FieldPath, list[str]] = {}
+    messages: dict[FieldPath, list[str]] = {}
     for fault in [*unknown, *others]:
         place = _place(fault)
         if fault["type"] == "missing" and place in meant:
             continue
-        said = told.setdefault(place if fault["type"] == "missing" else _within(body, place), [])
-        said += [words] if (words := _words(fault)) not in said else []
-    return {place: _either(said) for place, said in told.items()}
+        said = messages.setdefault(place if fault["type"] == "missing" else _within(body, place), [])
+        said += [words] if (words := _message(fault)) not in said else []
+    return {place: _either(said) for place, said in messages.items()}
 
 
 def _either(said: list[str]) -> str:
-    """`must be a whole number or a list`: what each of several forms of a value would need."""
+    """Join the messages for alternative types, as in `must be a whole number or a list`."""
     first, *more = said
     return " or ".join([first, *(words.removeprefix("must be ") for words in more)])
 
 
-def _words(fault: Any) -> str:
+def _message(fault: Any) -> str:
     if fault["type"] == "string_pattern_mismatch" and fault["ctx"]["pattern"] == NOT_BLANK:
         return "is empty"
     return describe_validation_error(fault)
@@ -188,17 +188,17 @@ def _hint(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
     unknown = next((fault for fault in faults if fault["type"] == "extra_forbidden"), None)
     known = _names(form, _place(unknown)) if unknown else []
     if not unknown or not known:
-        return _fields_wanted(faults, form) or "The fields and their types are in /docs."
+        return _fields_of_object(faults, form) or "See /docs for the fields and their types."
     near = _near(unknown, form)
     shown = ", ".join(sorted(known)[:_KNOWN_SHOWN])
-    return f"Did you mean {near}?" if near else f"Known: {shown}{', …' if len(known) > _KNOWN_SHOWN else ''}."
+    return f"Did you mean {near}?" if near else f"Known fields: {shown}{', …' if len(known) > _KNOWN_SHOWN else ''}."
 
 
-def _fields_wanted(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
-    """For `metric: loss`, where a metric has a key and a goal."""
+def _fields_of_object(faults: Sequence[Any], form: type[BaseModel] | None) -> str:
+    """Return the fields of an object that was sent as a plain value, such as `metric: loss`."""
     place: FieldPath = next((_place(fault) for fault in faults if fault["type"].startswith("model_")), ())
     names = _names(form, (*place, "")) if place else []
-    return f"{place[-1]} has these: {', '.join(names)}." if names else ""
+    return f"Fields of {place[-1]}: {', '.join(names)}." if names else ""
 
 
 def _near(fault: Any, form: type[BaseModel] | None) -> str:
@@ -207,7 +207,7 @@ def _near(fault: Any, form: type[BaseModel] | None) -> str:
 
 
 def _names(form: type[BaseModel] | None, place: FieldPath) -> list[str]:
-    """The fields beside which this one stands."""
+    """Return the fields of the object that contains this field."""
     for part in place[:-1]:
         field = form.model_fields.get(str(part)) if form else None
         form = next(_forms_in(field.annotation), None) if field else None
@@ -231,7 +231,7 @@ def _place(fault: Any) -> FieldPath:
 
 
 def _within(body: Any, place: FieldPath) -> FieldPath:
-    """As far as the request has it: what follows names a kind of value, which only the form knows."""
+    """Return the part of the path that the request contains. The rest names a type in a union."""
     for depth, part in enumerate(place):
         try:
             body = body[part]

@@ -1,10 +1,9 @@
-"""The express lane: calls that come by the thousand pass the framework by, which costs several times what they do.
+"""The express lane: the most frequent calls bypass the framework, which costs several times more than they do.
 
-A request that is plainly right is read by its model and answered by its route's own function. Whatever is unusual about
-one, it goes the ordinary way with its body and gets the ordinary answer: there is one set of rules and of words.
+A request that is clearly valid is parsed by its model and handled by its route's function. Any other request takes the
+regular path, so that there is one set of rules and error messages.
 
-Of a burst of short calls all but the first are answered on the event loop itself: handing one to a thread, and its
-answer back, takes longer than the call.
+In a burst of short calls, the event loop handles them itself: passing a call to a thread takes longer than the call.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from labwright.domain.errors import LabwrightError
 from labwright.server import errors
 from labwright.server.requests import has_full_ids
 
-_MAX_KEY = 200  # as the ordinary way has it for Idempotency-Key
-_SHORT_SECONDS = 0.002  # so long may one call hold up all others
+_MAX_KEY = 200  # the limit of the Idempotency-Key header
+_SHORT_SECONDS = 0.002  # a call may block the event loop this long
 _PROOF_CALLS = 16
 _BURST_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Express:
-    """A `POST` route that may take the lane: the same function, form and permission as on the ordinary way."""
+    """A `POST` route in the express lane, with its regular function, model and permission."""
 
     path: re.Pattern[str]
     endpoint: Callable[..., Response]
@@ -46,7 +45,7 @@ class Express:
     takes_key: bool = False
 
     async def prepare(self, request: Request, body: bytes) -> Callable[[], Response] | None:
-        """The call with its arguments, or None if anything about the request is unusual."""
+        """Return the call with its arguments, or None if the request must take the regular path."""
         arguments: dict[str, Any] = dict(request.path_params)
         key = request.headers.get("idempotency-key")
         if self.takes_key and key is not None:
@@ -65,8 +64,8 @@ class Express:
 
 
 class _Pace:
-    """How long the last calls of one route took. What took long once, or was not asked for a while, has to prove itself
-    anew: code may have been edited since, which takes a snapshot."""
+    """The duration of the last calls of one route. After a long call or a pause, calls count as long again: code may
+    have changed, which requires a snapshot."""
 
     def __init__(self) -> None:
         self._short_calls = 0
@@ -76,19 +75,19 @@ class _Pace:
         return self._short_calls >= _PROOF_CALLS and time.monotonic() - self._last < _BURST_SECONDS
 
     def timed(self, call: Callable[[], Response]) -> Response:
-        began = time.monotonic()
+        started = time.monotonic()
         try:
             return call()
         finally:
             ended = time.monotonic()
-            goes_on = ended - began < _SHORT_SECONDS and ended - self._last < _BURST_SECONDS
-            self._short_calls = self._short_calls + 1 if goes_on else 0
+            is_short = ended - started < _SHORT_SECONDS and ended - self._last < _BURST_SECONDS
+            self._short_calls = self._short_calls + 1 if is_short else 0
             self._last = ended
 
 
 class ExpressLane:
     def __init__(self, app: FastAPI, *, routes: Iterable[Express], threads: int, must_wait: Callable[[], bool]) -> None:
-        """`must_wait` tells whether a call would now stand in line, which only a thread may."""
+        """`must_wait` returns whether a call would block now; then a thread runs it."""
         self._app = app
         self._paces = {route: _Pace() for route in routes}
         self._must_wait = must_wait
@@ -107,9 +106,9 @@ class ExpressLane:
             return
         call = await route.prepare(request, body)
         if call is None:
-            await self._app(scope, _again(body), send)
+            await self._app(scope, _replay(body), send)
             return
-        response = await self._answer(request, call, self._paces[route])
+        response = await self._respond(request, call, self._paces[route])
         await response(scope, receive, send)
 
     def _route_of(self, scope: Scope) -> tuple[Express, dict[str, str]] | None:
@@ -120,12 +119,12 @@ class ExpressLane:
                 return (route, match.groupdict()) if _is_plain(scope) else None
         return None
 
-    async def _answer(self, request: Request, call: Callable[[], Response], pace: _Pace) -> Response:
+    async def _respond(self, request: Request, call: Callable[[], Response], pace: _Pace) -> Response:
         try:
             if pace.is_short() and not self._must_wait():
                 return pace.timed(call)
             return await asyncio.get_running_loop().run_in_executor(self._pool, pace.timed, call)
-        except Exception as error:  # noqa: BLE001 - what the ordinary way would do with it
+        except Exception as error:  # noqa: BLE001 - handled like on the regular path
             return errors.respond(request, error)
 
 
@@ -134,8 +133,8 @@ def _is_plain(scope: Scope) -> bool:
     return headers.get(b"content-type") == b"application/json" and b"content-length" in headers
 
 
-def _again(body: bytes) -> Receive:
-    """The body was read already; whoever reads it next gets it from here."""
+def _replay(body: bytes) -> Receive:
+    """Return the body that was already read."""
 
     async def receive() -> Message:
         return {"type": "http.request", "body": body, "more_body": False}

@@ -1,4 +1,4 @@
-"""Where the server listens, and what others call that address."""
+"""The address of the server: the port that it listens on, and its URLs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labwright.domain.errors import Conflict, Invalid
 from labwright.paths import ProjectPaths
 from labwright.settings import Settings
 
-USUAL_PORT = Settings().port
+DEFAULT_PORT = Settings().port
 
 
 @dataclass(slots=True, kw_only=True)
@@ -19,14 +19,16 @@ class Listener:
     socket: socket.socket
     port: int
     url: str
-    node_url: str = ""  # the same for other machines, if they can reach it
+    node_url: str = ""  # URL for other machines, if they can reach the server
 
 
 def listen(host: str, port: int, *, chosen: bool, before: int = 0) -> Listener:
-    """A port that somebody chose must be free. One that is set gives way to the one before and to any free one. The
-    usual one comes after the one before: open pages and tunnels know that, and those of other projects the usual."""
+    """Open a port. A `chosen` port must be free; otherwise the previous port and any free port are fallbacks.
+
+    The previous port comes before the default one, since open pages and tunnels use it.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    tried = [before, port, 0] if before and port in (0, USUAL_PORT) else [port, before, 0]
+    tried = [before, port, 0] if before and port in (0, DEFAULT_PORT) else [port, before, 0]
     try:
         listener = _first_free(family, host, [port] if chosen else tried)
     except (OSError, OverflowError) as error:
@@ -40,7 +42,7 @@ def listen(host: str, port: int, *, chosen: bool, before: int = 0) -> Listener:
 
 
 def last_port(paths: ProjectPaths) -> int:
-    """Of the server before; 0 where there was none, or where its note is no port."""
+    """Return the port of the previous server, or 0 if unknown."""
     try:
         found = int(paths.port.read_text())
     except (OSError, ValueError):
@@ -49,7 +51,7 @@ def last_port(paths: ProjectPaths) -> int:
 
 
 def name_for_others(shown: str, address: str) -> str:
-    """What another machine calls us; nothing if we listen to this one alone."""
+    """Return the host name for other machines, or nothing if only this machine can connect."""
     if ip_address(address).is_unspecified:
         return socket.gethostname()
     return "" if ip_address(address).is_loopback else shown
@@ -66,10 +68,10 @@ def _first_free(family: socket.AddressFamily, host: str, ports: list[int]) -> so
 
 
 def _listen_on(family: socket.AddressFamily, host: str, port: int) -> socket.socket:
-    """A socket for this port alone: who was faster may show only after it is bound, and then it takes no other."""
+    """Return a socket that listens on this port. A conflict may show only at listen()."""
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for an ACK
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each response waits 40 ms for an ACK
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.listen(1024)
@@ -81,7 +83,7 @@ def _listen_on(family: socket.AddressFamily, host: str, port: int) -> socket.soc
 
 def _cannot_listen(host: str, port: int, error: OSError | OverflowError) -> Conflict | Invalid:
     if isinstance(error, OverflowError):
-        return Invalid(f"{port} is no port.", hint="Choose one between 1 and 65535, or leave --port out.")
+        return Invalid(f"{port} is not a valid port.", hint="Choose a port between 1 and 65535, or omit --port.")
     if error.errno == errno.EADDRINUSE:
-        return Conflict(f"Port {port} on {host} is taken.", hint="Choose another with --port, or leave --port out.")
+        return Conflict(f"Port {port} on {host} is in use.", hint="Choose another port with --port, or omit --port.")
     return Invalid(f"Cannot listen on {host}:{port}: {error.strerror or error}.", hint="Check --host and --port.")

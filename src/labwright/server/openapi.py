@@ -83,7 +83,7 @@ _LONGEST_SUMMARY = 110
 
 
 def api_catalog(schema: Json) -> str:
-    """Grouped by what the calls are about; those that are a person's alone are named once, so that nobody tries."""
+    """Return the calls that an agent may make, grouped by tag, and the names of those that only a person may make."""
     groups: dict[str, list[str]] = {}
     for_people: list[str] = []
     for call, operation in _operations(schema):
@@ -93,7 +93,7 @@ def api_catalog(schema: Json) -> str:
             for_people.append(f"`{call}`")
     parts = [f"**{tag}**\n" + "\n".join(lines) for tag, lines in groups.items()]
     if for_people:
-        parts.append(f"A person's alone, refused to you: {', '.join(for_people)}.")
+        parts.append(f"Only a person may call: {', '.join(for_people)}.")
     return "\n\n".join(parts)
 
 
@@ -104,16 +104,16 @@ def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
 
 
 def _line(schema: Json, call: str, operation: Json) -> str:
-    words = " ".join(str(operation.get("description") or operation["summary"]).split())
-    summary = words.split(". ")[0].rstrip(".")[:_LONGEST_SUMMARY]
+    text = " ".join(str(operation.get("description") or operation["summary"]).split())
+    summary = text.split(". ")[0].rstrip(".")[:_LONGEST_SUMMARY]
     query = [part["name"] for part in operation.get("parameters", []) if part["in"] == "query"]
-    asked = f"?{'&'.join(f'{name}=' for name in query)}" if query else ""
+    parameters = f"?{'&'.join(f'{name}=' for name in query)}" if query else ""
     body = _fields(schema, operation)
-    return f"- `{call}{asked}`{f' `{{{body}}}`' if body else ''} — {summary}"
+    return f"- `{call}{parameters}`{f' `{{{body}}}`' if body else ''} — {summary}"
 
 
 def _fields(schema: Json, operation: Json) -> str:
-    """Names of what the body holds; those that must be there have a star."""
+    """Return the fields of the body. Required fields have a star."""
     content = operation.get("requestBody", {}).get("content", {})
     form = _resolved(schema, content.get("application/json", {}).get("schema", {}))
     needed = set(form.get("required", ()))

@@ -45,7 +45,7 @@ _CHECKED_AT_ONCE_BYTES = 32 << 20  # of the database: a fraction of a second; a 
 def prepare_state(project: Path) -> ProjectPaths:
     paths = ProjectPaths(project)
     if not project.is_dir():
-        raise Invalid(f"There is no folder {project}.", hint="Name an existing one with --project.")
+        raise Invalid(f"The folder {project} does not exist.", hint="Name an existing folder with --project.")
     try:
         paths.state.mkdir(mode=0o700, exist_ok=True)
         os.chmod(paths.state, 0o700)
@@ -60,7 +60,7 @@ def prepare_state(project: Path) -> ProjectPaths:
 def unusable(paths: ProjectPaths, error: OSError) -> StorageFailed:
     return StorageFailed(
         f"The state folder {paths.state} cannot be written: {error.strerror or error}.",
-        hint="labwright doctor says what is the matter with it; or start in another folder with --project.",
+        hint="Run labwright doctor to see why, or choose another folder with --project.",
     )
 
 
@@ -97,7 +97,9 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     except OSError as error:
         raise unusable(paths, error) from error
     if not lab.token:
-        raise Invalid(f"The token in {paths.token} is empty.", hint="Delete the file; the next start makes a new one.")
+        raise Invalid(
+            f"The token in {paths.token} is empty.", hint="Delete the file. The next start creates a new token."
+        )
     settle(lab)
     cluster.restore(lab)
     settle_folders(lab)
@@ -110,22 +112,22 @@ def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
 
 
 def _open_database(paths: ProjectPaths) -> Database:
-    """With all runs that have folders: somebody may have put an older file there, or removed its log after a kill."""
+    """Open the database and add runs that only their folders know: the file may be an older copy."""
     database = Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES)
     try:
         unknown = runs_unknown_to(database, paths)
-    except sqlite3.DatabaseError as error:  # a large file is not checked before it is opened
+    except sqlite3.DatabaseError as error:  # a large file is checked only after it is opened
         raise DatabaseDamaged(f"The database is damaged: {error}.") from error
     if not unknown:
         return database
-    log.warning("the database does not know %d runs that have folders; adding them", len(unknown))
+    log.warning("the database lacks %d runs that have folders; adding them", len(unknown))
     database.close()
     rebuild(paths, log.info, paths.database)
     return Database(paths.database, check_at_once=_CHECKED_AT_ONCE_BYTES)
 
 
 def _is_missing(database: Path) -> bool:
-    """Also when it was emptied: an empty file is a valid database, of no runs."""
+    """Whether there is no database, or an empty file, which SQLite accepts as a database."""
     return not database.exists() or database.stat().st_size == 0
 
 

@@ -1,4 +1,4 @@
-"""One stream of stored events and unstored hints to many clients, resumable by position."""
+"""Stream stored events and unstored hints to many clients. A stream can resume at a position."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from labwright.domain.session import Piece, PieceKind
 from labwright.store import events, sessions
 
 KEEP_ALIVE_SECONDS = 15.0
-STILL_HERE = b": still here\n\n"
+KEEP_ALIVE = b": still here\n\n"
 _RECENT = 2000
 _PAGE = 500
-_PAUSE_SECONDS = 0.01  # events that follow close on each other go out together: each block costs every client
+_PAUSE_SECONDS = 0.01  # batches events: each block costs every client
 _HINT_PAUSE_SECONDS = 0.1
 
 
 class Client:
-    """One connection: when it last heard something, and the hints it has not been told yet."""
+    """One connection: its pending hints, and when it last received something."""
 
-    def __init__(self, wants: Callable[[Hint], bool], *, hears_events: bool) -> None:
+    def __init__(self, wants: Callable[[Hint], bool], *, gets_events: bool) -> None:
         self.news = asyncio.Event()
         self.wants = wants
-        self.hears_events = hears_events
+        self.gets_events = gets_events
         self.hints: set[Hint] = set()
-        self._spoken_to_at = time.monotonic()
+        self._last_sent_at = time.monotonic()
 
-    def told(self, block: bytes) -> bytes:
-        self._spoken_to_at = time.monotonic()
+    def sent(self, block: bytes) -> bytes:
+        self._last_sent_at = time.monotonic()
         return block
 
-    async def rest(self) -> bool:
-        """Until there is news; False if it is time for a sign of life, which news for others does not put off."""
-        silent = time.monotonic() - self._spoken_to_at
+    async def wait(self) -> bool:
+        """Wait for news. Return False when a keep-alive is due, even if there was news for other clients."""
+        silent = time.monotonic() - self._last_sent_at
         try:
             await asyncio.wait_for(self.news.wait(), max(0.0, KEEP_ALIVE_SECONDS - silent))
         except TimeoutError:
@@ -50,7 +50,7 @@ class Client:
 
 
 class Hub:
-    """Hands committed events to the clients. The database is the source; recent ones are kept to spare it."""
+    """Sends committed events to the clients. Recent events are cached; the rest comes from the database."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
@@ -71,7 +71,7 @@ class Hub:
             client.news.set()
 
     def _on_commit(self, committed: list[Event]) -> None:
-        """In the thread of who committed, in order. The loop is woken only for clients, and once for many commits."""
+        """Runs in the committing thread, in order. It wakes the event loop once for many commits."""
         self._recent.extend(committed)
         if self._clients and not self._is_waking:
             self._is_waking = True
@@ -86,9 +86,9 @@ class Hub:
             self._loop.call_soon_threadsafe(function, *values)
 
     def _wake(self) -> None:
-        self._is_waking = False  # first: what is committed from here on is told by the next
+        self._is_waking = False  # first, so that later commits wake it again
         for client in self._clients:
-            if client.hears_events:
+            if client.gets_events:
                 client.news.set()
 
     def _spread(self, hint: Hint) -> None:
@@ -98,8 +98,8 @@ class Hub:
                 client.news.set()
 
     def after(self, seq: int) -> list[Event]:
-        """What came after a position: from memory if that reaches back far enough, else from the database."""
-        recent = list(self._recent)  # commits add to it meanwhile
+        """Return the events after a position, from the cache if it reaches back far enough, else from the database."""
+        recent = list(self._recent)  # commits may extend it
         if recent and recent[0].seq <= seq + 1:
             newer = list(takewhile(lambda event: event.seq > seq, reversed(recent)))
             return newer[::-1]
@@ -113,39 +113,39 @@ class Hub:
         finally:
             self._clients.discard(client)
 
-    async def follow(self, seq: int, wanted: StreamFilter) -> AsyncIterator[bytes]:
+    async def follow(self, seq: int, chosen: StreamFilter) -> AsyncIterator[bytes]:
         epoch = self._lab.db.epoch
-        with self._connected(Client(wanted.takes_hint, hears_events=True)) as client:
+        with self._connected(Client(chosen.takes_hint, gets_events=True)) as client:
             while not self.closing:
                 client.news.clear()
                 while found := self.after(seq):
                     seq = found[-1].seq
-                    block = b"".join(_event_frame(epoch, event) for event in found if wanted.takes(event))
+                    block = b"".join(_event_frame(epoch, event) for event in found if chosen.takes(event))
                     if block:
-                        yield client.told(block)
+                        yield client.sent(block)
                         await asyncio.sleep(_PAUSE_SECONDS)
                 if client.hints:
                     hints, client.hints = client.hints, set()
                     for hint in hints:
-                        yield client.told(frame("hint", {name: value for name, value in asdict(hint).items() if value}))
-                    await asyncio.sleep(_HINT_PAUSE_SECONDS)  # what grows fast is told a few times a second
+                        yield client.sent(frame("hint", {name: value for name, value in asdict(hint).items() if value}))
+                    await asyncio.sleep(_HINT_PAUSE_SECONDS)  # send hints a few times per second at most
                     continue
-                if not await client.rest():
-                    yield client.told(STILL_HERE)
+                if not await client.wait():
+                    yield client.sent(KEEP_ALIVE)
 
     async def follow_session(self, session_id: str, seq: int, turn: int | None = None) -> AsyncGenerator[bytes, None]:
-        """The pieces of a conversation from a position on; with a turn, until that has ended."""
-        with self._connected(Client(lambda hint: hint.session_id == session_id, hears_events=False)) as client:
+        """Stream the pieces of a conversation after a position; with a turn, until its end."""
+        with self._connected(Client(lambda hint: hint.session_id == session_id, gets_events=False)) as client:
             while not self.closing:
                 client.news.clear()
                 while found := await asyncio.to_thread(self._pieces, session_id, seq):
                     seq = found[-1].seq
                     block = b"".join(frame(piece.kind, piece.to_dict(), str(piece.seq)) for piece in found)
-                    yield client.told(block)
+                    yield client.sent(block)
                     if any(_ends(piece, turn) for piece in found):
                         return
-                if not await client.rest():
-                    yield client.told(STILL_HERE)
+                if not await client.wait():
+                    yield client.sent(KEEP_ALIVE)
 
     def _pieces(self, session_id: str, seq: int) -> list[Piece]:
         return sessions.pieces_after(self._lab.db.reader(), session_id, seq, _PAGE)
@@ -156,7 +156,7 @@ def _ends(piece: Piece, turn: int | None) -> bool:
 
 
 class StreamFilter:
-    """What a client asked to hear, as far as it may."""
+    """The events and hints that a client requested and may see."""
 
     def __init__(
         self, topics: str | None, types: frozenset[str] | None, run_id: str | None, *, conversations: bool = True

@@ -1,4 +1,4 @@
-"""What comes in and goes out over HTTP about conversations, approvals and memories."""
+"""Conversations, approvals, suggestions and memories over HTTP."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Note = Annotated[Text, Field(max_length=4000, pattern=NOT_BLANK)]
 
 
 class SessionIn(In):
-    title: Name | None = Field(None, description="defaults to the first thing that is said")
+    title: Name | None = Field(None, description="default: taken from the first message")
     mode: Mode = Mode.AGENT
 
 
@@ -36,7 +36,7 @@ class SpentOut(BaseModel):
     tokens_in: int
     tokens_out: int
     cache_read: int
-    cost_usd: float  # of the calls whose price is known
+    cost_usd: float  # for calls with a known price
     unpriced_calls: int
 
 
@@ -51,7 +51,7 @@ class SessionOut(BaseModel):
     created_at: str
     created_by: str
     updated_at: str
-    spent: SpentOut = Field(description="what the language model took so far")
+    spent: SpentOut = Field(description="tokens and cost so far")
 
 
 class PieceOut(BaseModel):
@@ -64,9 +64,9 @@ class PieceOut(BaseModel):
 
 
 class ChatIn(In):
-    session_id: Id | None = Field(None, description="without one a new session begins")
+    session_id: Id | None = Field(None, description="default: a new session")
     message: Said
-    mode: Mode | None = Field(None, description="`agent`, `plan` or `wild`; holds from this turn on")
+    mode: Mode | None = Field(None, description="`agent`, `plan` or `wild`, from this turn on")
 
 
 class ApprovalAnswer(In):
@@ -87,7 +87,8 @@ class SuggestionOut(BaseModel):
 class SuggestionAccept(In):
     into: Literal["skill", "template"] = "skill"
     name: Annotated[Text, Field(max_length=100)] | None = Field(
-        None, description=f"of the skill, by default `{SKILL}`; or of the file in `templates/`, which a template needs"
+        None,
+        description=f"name of the skill (default `{SKILL}`), or of the file in `templates/`, which a template requires",
     )
 
 
@@ -97,4 +98,4 @@ class MemoryIn(In):
 
 class MemoryPatch(In):
     text: Note | None = None
-    accepted: bool | None = Field(None, description="whether other conversations are told it")
+    accepted: bool | None = Field(None, description="whether new conversations get it")

@@ -1,4 +1,4 @@
-"""The kinds of fields that requests are made of, and what no text, JSON or name of them may hold."""
+"""The types of request fields, with their limits."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 MAX_JSON_BYTES = 64 * 1024
 MAX_JSON_DEPTH = 20
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 BIG = 2**53  # beyond this a JSON number is not exact everywhere
 
 
 def _plain_text(text: str) -> str:
     if "\0" in text:
-        raise ValueError("must not hold NUL characters")
+        raise ValueError("must not contain NUL characters")
     return whole_characters(text)
 
 
 def whole_characters(text: str) -> str:
-    if not text.isascii() and _HALF_A_PAIR.search(text):
-        raise ValueError("must be valid Unicode: half of a surrogate pair is no character")
+    if not text.isascii() and _SURROGATE.search(text):
+        raise ValueError("must be valid Unicode, without unpaired surrogates")
     return text
 
 
 def _plain_json(value: dict[str, Any]) -> dict[str, Any]:
     if _depth(value) > MAX_JSON_DEPTH:
-        raise ValueError(f"may be nested {MAX_JSON_DEPTH} deep at most")
+        raise ValueError(f"may be nested at most {MAX_JSON_DEPTH} levels deep")
     try:
         text = json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except ValueError as error:
-        raise ValueError("must hold plain JSON values: no NaN, no Infinity, valid Unicode") from error
+        raise ValueError("must be plain JSON: no NaN, no Infinity, valid Unicode") from error
     if len(text) > MAX_JSON_BYTES:
-        raise ValueError(f"may take {MAX_JSON_BYTES >> 10} KB at most")
+        raise ValueError(f"may have at most {MAX_JSON_BYTES >> 10} KB")
     return value
 
 
@@ -55,7 +55,7 @@ PlainJson = Annotated[dict[str, Any], AfterValidator(_plain_json)]
 EnvName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
 EnvValue = Annotated[Text, Field(max_length=100_000)]
 Environment = Annotated[dict[EnvName, EnvValue], Field(max_length=2000)]
-# As it is, and what a shell exports is not always a variable's name: functions are `BASH_FUNC_module%%`.
+# A shell also exports names that are not variable names, such as `BASH_FUNC_module%%` for functions.
 CallerEnvironment = Annotated[
     dict[Annotated[Text, Field(pattern=r"^[^=]+$", max_length=200)], EnvValue], Field(max_length=2000)
 ]

@@ -1,4 +1,4 @@
-"""What belongs to no part alone: errors, health, events, saved views."""
+"""Errors, health, events and saved views over HTTP."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class ErrorDetail(BaseModel):
     code: str
     message: str
     hint: str
-    field: list[str | int] | None = Field(None, description="where in the request it is, where that is known")
+    field: list[str | int] | None = Field(None, description="path of the invalid field, if known")
 
 
 class ErrorOut(BaseModel):
@@ -38,7 +38,7 @@ class EventOut(BaseModel):
 
 class ViewIn(In):
     name: Text = Field(min_length=1, max_length=60)
-    query: Text = Field(max_length=4000, description="what stands behind the ? of the address")
+    query: Text = Field(max_length=4000, description="the query string of the page")
 
 
 class ViewOut(BaseModel):

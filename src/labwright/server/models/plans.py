@@ -1,4 +1,4 @@
-"""What comes in and goes out over HTTP about plans."""
+"""Plans over HTTP."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from labwright.planning.plans import CompileOptions
 from labwright.server.models.fields import Id, In, Name, Text, whole_characters
 
 Goal = Annotated[Text, Field(max_length=100_000)]
-# NUL and all: a plan is kept whatever its form, and told what is wrong with it.
+# Any text, even with NUL characters: a plan is saved with its format errors.
 Markdown = Annotated[str, AfterValidator(whole_characters)]
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
 class CompileIn(In):
-    report: Text | None = Field(None, description="a text to plan from: a report, a paper, notes")
+    report: Text | None = Field(None, description="a text to plan from, such as a report, a paper or notes")
     answers: list[Annotated[Text, Field(min_length=1, max_length=10_000)]] = Field(
-        default_factory=list, max_length=10, description="to what was asked; read like more words of the goal"
+        default_factory=list, max_length=10, description="answers to questions; they extend the goal"
     )
-    from_node: str | None = Field(None, max_length=100, description="begin again at this node")
-    rehearsal: bool | None = Field(None, description="false: without the rehearsal, which the review shows")
+    from_node: str | None = Field(None, max_length=100, description="restart at this node")
+    rehearsal: bool | None = Field(None, description="false: skip the rehearsal")
     auto_approve: bool = Field(
-        False, description="approve what passes without a review; only for a person, and recorded as automatic"
+        False, description="approve without a review if all checks pass; only for a person, and recorded as automatic"
     )
 
     def value(self) -> CompileOptions:
@@ -34,15 +34,13 @@ class CompileIn(In):
 
 class PlanIn(In):
     title: Name
-    goal: Goal = Field(
-        description="the text of the plan's Objective; or, without a text, what the plan is to be made of"
-    )
+    goal: Goal = Field(description="the objective of the plan; without a text, the plan is written from it")
     session_id: Id | None = None
     raw_markdown: Markdown = Field(
-        "", description="the whole document, beginning at `## 📋 Plan:`; kept whatever its form"
+        "", description="the whole document, starting at `## 📋 Plan:`; saved even with format errors"
     )
     compile: CompileIn | None = Field(
-        None, description="compile it at once; what cannot be compiled is refused and not kept"
+        None, description="compile it immediately; a plan that cannot be compiled is refused"
     )
 
 
@@ -55,9 +53,7 @@ class PlanPatch(In):
     goal: Goal | None = None
     session_id: Id | None = None
     raw_markdown: Markdown | None = None
-    version: int | None = Field(
-        None, ge=1, le=2**53, description="the version that was edited; 409 if it is not the newest"
-    )
+    version: int | None = Field(None, ge=1, le=2**53, description="the edited version; 409 if it is not the newest")
 
 
 class ValidateIn(In):
@@ -66,9 +62,9 @@ class ValidateIn(In):
 
 class ReviewIn(In):
     approved: bool
-    digest: Digest | None = Field(None, description="of the workspace that was looked at; needed to approve")
+    digest: Digest | None = Field(None, description="of the reviewed workspace; required to approve")
     reason: Annotated[Text, Field(max_length=10_000)] = ""
-    node: str | None = Field(None, max_length=100, description="to be done again, with the reason as feedback")
+    node: str | None = Field(None, max_length=100, description="node to redo, with the reason as feedback")
 
 
 class ApproveIn(In):
@@ -77,7 +73,7 @@ class ApproveIn(In):
 
 class FileIn(In):
     content: Annotated[Markdown, Field(max_length=1 << 20)]
-    sha256: Digest | None = Field(None, description="of the content that was edited; 409 if it is another by now")
+    sha256: Digest | None = Field(None, description="of the edited content; 409 if the file has changed since")
 
 
 class FormatOut(BaseModel):
@@ -98,7 +94,7 @@ class PlanSummary(BaseModel):
     created_by: str
     updated_at: str
     compiling_by: str
-    asks: str = Field(description="what it wants of a person: answers, review, or nothing")
+    asks: str = Field(description="what it needs from a person: answers, review, or nothing")
     executed_by: str
 
     @classmethod
@@ -110,7 +106,7 @@ class QuestionOut(BaseModel):
     about: str
     text: str
     suggestions: list[str]
-    subject: str = Field(description="the flag whose values are asked for; an answer need not name it again")
+    subject: str = Field(description="the flag in question; an answer need not repeat it")
 
 
 class ApprovalOut(BaseModel):
@@ -136,12 +132,12 @@ class StepOut(BaseModel):
 
 
 class PlanningOut(BaseModel):
-    """How far planning is. Validated, approved and ready for a run are three different things."""
+    """Progress of planning. Validated, approved and ready_for_run are three separate facts."""
 
     status: str = Field(
         description="new, compiling, needs_input, waiting_for_review, rejected, failed, ready_for_run or unreadable"
     )
-    node: str = Field(description="where it is, or where it stopped")
+    node: str = Field(description="current or last node")
     error: str
     model: str
     questions: list[QuestionOut]
@@ -149,23 +145,23 @@ class PlanningOut(BaseModel):
     approved: bool
     approval: ApprovalOut | None
     ready_for_run: bool
-    digest: str = Field(description="what was validated last")
+    digest: str = Field(description="digest of the last validation")
     feedback: dict[str, str]
     progress: list[PlanNodeOut]
-    steps: list[StepOut] = Field(description="of its execution, those that were reached")
+    steps: list[StepOut] = Field(description="steps that the execution has reached")
 
 
 class PlanOut(PlanSummary):
     raw_markdown: str
     format: FormatOut
     sections: PlanSections
-    planning: PlanningOut | None = Field(description="null until it was compiled")
+    planning: PlanningOut | None = Field(description="null before the first compilation")
 
 
 class FileEntryOut(BaseModel):
     path: str
     size: int
-    sha256: str = Field(description="empty where the digest does not cover it")
+    sha256: str = Field(description="empty if the digest does not cover the file")
     editable: bool
 
 
@@ -184,10 +180,10 @@ class ValidationOut(BaseModel):
 
 class WorkspaceOut(BaseModel):
     plan_id: str
-    digest: str = Field(description="of the bytes as they now are: the one to approve")
-    changed_since_approval: list[str] = Field(description="in words")
-    changed_since_validation: list[str] = Field(description="likewise; it has to be validated again")
-    changed_since_compilation: list[str] = Field(description="likewise, since the last one that made something else")
+    digest: str = Field(description="of the current files; approve this one")
+    changed_since_approval: list[str] = Field(description="what has changed, as text")
+    changed_since_validation: list[str] = Field(description="likewise; validate again if not empty")
+    changed_since_compilation: list[str] = Field(description="likewise, since the last compilation with another result")
     planning: PlanningOut | None
     manifest: dict[str, Any]
     files: list[FileEntryOut]
@@ -213,7 +209,7 @@ class CompilationOut(BaseModel):
 class FileChangeOut(BaseModel):
     path: str
     kind: str = Field(description="added, removed or changed")
-    diff: str = Field(description="unified, without its head")
+    diff: str = Field(description="unified diff without header")
 
 
 class ChangesOut(BaseModel):
@@ -221,14 +217,14 @@ class ChangesOut(BaseModel):
     before: str = Field(description="digest")
     after: str = Field(description="digest")
     files: list[FileChangeOut]
-    beside: list[str] = Field(description="what else an approval covers and that changed, in words")
+    beside: list[str] = Field(description="other changes that an approval covers, as text")
 
 
 class ReportOut(BaseModel):
     plan_id: str
     markdown: str
     files: list[FileEntryOut]
-    since: str  # what has come since it was written, in a sentence; empty where it is the newest
+    since: str  # what happened after it was written, or empty
 
 
 class PlanVersionOut(BaseModel):

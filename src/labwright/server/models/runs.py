@@ -24,7 +24,7 @@ from labwright.server.models.fields import (
 
 
 def _described(record: type[Any]) -> Any:
-    """A record of the domain for the description of the API: unlike a dataclass it is analysed once, not by route."""
+    """Return a model that describes a domain record. Unlike a dataclass, it is analysed once, not per route."""
     hints = get_type_hints(record)
     fields: dict[str, Any] = {}
     for field in dataclasses.fields(record):
@@ -39,7 +39,7 @@ RunOut: Any = _described(Run)
 
 class GpuwrapIn(In):
     enabled: bool = True
-    retries: int = Field(-1, ge=-1, le=1_000_000, description="further tries before giving up; -1: as long as it takes")
+    retries: int = Field(-1, ge=-1, le=1_000_000, description="retries before giving up; -1: no limit")
     retry_delay_seconds: float = Field(10, gt=0, le=600, allow_inf_nan=False)
 
     def value(self) -> GpuwrapConfig:
@@ -58,11 +58,11 @@ class SlurmIn(In):
 class RunSettings(In):
     """Fields that a single run and the runs of a sweep share. Their names are those of `NewRun`."""
 
-    workdir: Annotated[Text, Field(max_length=4096)] | None = Field(None, description="defaults to the project root")
+    workdir: Annotated[Text, Field(max_length=4096)] | None = Field(None, description="default: the project folder")
     chat_session_id: Id | None = None
     auto_start: bool = False
     gpuwrap_config: GpuwrapIn | None = None
-    gpus: int | None = Field(None, ge=0, le=1024, description="on a GPU machine 1 by default; 0 hides the cards")
+    gpus: int | None = Field(None, ge=0, le=1024, description="default: 1 on a machine with GPUs; 0 hides the GPUs")
     cpus: int | None = Field(None, ge=1, le=100_000)
     memory_mb: int | None = Field(None, ge=1, le=BIG)
     time_limit_seconds: float | None = Field(None, gt=0, le=10**9, allow_inf_nan=False)
@@ -73,7 +73,7 @@ class RunSettings(In):
     tags: list[Tag] = Field(default_factory=list, max_length=100)
     priority: int = Field(0, ge=-1_000_000, le=1_000_000)
     tty: bool = False
-    use_snapshot: bool = Field(False, description="execute the code as it was at submit, not the workdir")
+    use_snapshot: bool = Field(False, description="execute the code snapshot, not the current workdir")
     nodes: int | None = Field(None, ge=1, le=100_000)
     slurm: SlurmIn | None = None
 
@@ -88,7 +88,7 @@ class RunSettings(In):
 
 
 class RunIn(RunSettings):
-    name: Name | None = Field(None, description="defaults to the command's first line")
+    name: Name | None = Field(None, description="default: the first line of the command")
     command: Annotated[Text, Field(max_length=1_000_000)]
     sweep_id: Reference | None = None
     parent_run_id: Reference | None = None
@@ -109,12 +109,14 @@ class ExternalRunIn(In):
     start_time: int = Field(ge=0, le=BIG, description="clock ticks since boot, field 22 of /proc/PID/stat")
     boot_id: Annotated[Text, Field(max_length=100)]
     host: Annotated[Text, Field(max_length=300)]
-    answer_by: float | None = Field(None, description="Unix time after which nobody waits: then no run is made")
+    answer_by: float | None = Field(
+        None, description="Unix time after which the caller no longer waits; then no run is created"
+    )
 
 
 class ImportIn(In):
     path: Annotated[Text, Field(min_length=1, max_length=4096)]
-    outside: bool = Field(False, description="it is meant to be outside of the project")
+    outside: bool = Field(False, description="allow a folder outside of the project")
 
 
 class RunPatch(In):
@@ -130,7 +132,7 @@ class RerunIn(In):
     gpuwrap_config: GpuwrapIn | None = None
     env: Environment | None = None
     secrets: Annotated[
-        CallerEnvironment | None, Field(description="values of its secret variables, which are not kept")
+        CallerEnvironment | None, Field(description="values of its secret variables, which are not stored")
     ] = None
 
 
@@ -147,12 +149,12 @@ class LogsOut(BaseModel):
     has_more_before: bool
     has_more_after: bool
     next_offset: int
-    removed_at: str | None = Field(description="when `gc` removed the output; none while it is there")
+    removed_at: str | None = Field(description="when `gc` removed the output, or null")
 
 
 class FirstErrorOut(BaseModel):
-    offset: int | None = Field(description="where the line begins; none if none was found")
-    searched: int = Field(description="how many bytes from the beginning were looked through")
+    offset: int | None = Field(description="start of the line, or null if there is no error")
+    searched: int = Field(description="how many bytes were searched from the start")
     total_size: int
 
 
@@ -168,5 +170,5 @@ class LogDigestOut(BaseModel):
     last_lines: list[str]
     total_size: int
     gap: dict[str, int] | None
-    removed_at: str | None = Field(description="when `gc` removed the output; none while it is there")
+    removed_at: str | None = Field(description="when `gc` removed the output, or null")
     warnings: list[str]

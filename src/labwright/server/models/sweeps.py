@@ -15,15 +15,15 @@ from labwright.server.models.runs import RunSettings
 class MetricIn(In):
     key: Annotated[Text, Field(min_length=1, max_length=1024)]
     goal: Literal["min", "max"] = "min"
-    use: Literal["last", "best"] = Field("last", description="which value of a run counts")
+    use: Literal["last", "best"] = Field("last", description="which value of a run counts: the last or the best")
 
 
 class WildSweepIn(In):
     name: Name
     goal: Annotated[Text, Field(max_length=100_000)] = ""
     chat_session_id: Id | None = None
-    parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
-    metric: MetricIn | None = Field(None, description="what its runs are compared by")
+    parallel: int | None = Field(None, ge=1, le=100_000, description="max parallel runs of this sweep")
+    metric: MetricIn | None = Field(None, description="the metric that compares its runs")
 
 
 class BudgetIn(In):
@@ -37,10 +37,12 @@ class BudgetIn(In):
 
 class EarlyStopIn(In):
     method: Literal["median", "halving"]
-    after_runs: int = Field(AFTER_RUNS, ge=1, le=10_000, description="median: so many others must have come as far")
-    from_step: int = Field(0, ge=0, le=BIG, description="median: nothing is ended before this step")
-    first_step: int = Field(FIRST_STEP, ge=1, le=BIG, description="halving: the first step at which runs are judged")
-    factor: int = Field(FACTOR, ge=2, le=100, description="halving: one of so many goes on, to so many times the step")
+    after_runs: int = Field(
+        AFTER_RUNS, ge=1, le=10_000, description="median: minimum number of other runs that reached this step"
+    )
+    from_step: int = Field(0, ge=0, le=BIG, description="median: no run is stopped before this step")
+    first_step: int = Field(FIRST_STEP, ge=1, le=BIG, description="halving: the first step at which runs are compared")
+    factor: int = Field(FACTOR, ge=2, le=100, description="halving: one of N runs continues, to N times the step")
 
 
 Seed = Annotated[int, Field(ge=-BIG, le=BIG)]
@@ -48,7 +50,7 @@ Seeds = Annotated[int, Field(ge=1, le=1000)] | Annotated[list[Seed], Field(min_l
 
 
 def seed_values(seeds: int | list[int] | None) -> tuple[int, ...]:
-    """`3` stands for the seeds 0, 1 and 2."""
+    """Return the seeds. A number N means 0 to N - 1."""
     return tuple(range(seeds)) if isinstance(seeds, int) else tuple(dict.fromkeys(seeds or ()))
 
 
@@ -60,16 +62,18 @@ class SweepIn(RunSettings):
     goal: Annotated[Text, Field(max_length=100_000)] = ""
     metric: MetricIn | None = None
     max_runs: int | None = Field(None, ge=1, le=1_000_000, description="seeds included")
-    parallel: int | None = Field(None, ge=1, le=100_000, description="runs of this sweep at a time")
-    seeds: Seeds | None = Field(None, description="how many, or which")
+    parallel: int | None = Field(None, ge=1, le=100_000, description="max parallel runs of this sweep")
+    seeds: Seeds | None = Field(None, description="a number of seeds, or a list of seeds")
     early_stop: EarlyStopIn | None = None
     budget: BudgetIn | None = None
-    sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same one draws the same configurations")
-    again: bool = Field(False, description="also if another sweep has all of these runs already")
+    sampling_seed: int | None = Field(None, ge=0, le=2**31, description="the same seed gives the same configurations")
+    again: bool = Field(False, description="create it even if another sweep has all of these runs")
 
 
 class SweepExtension(In):
-    parameters: PlainJson = Field(default_factory=dict, description="values to add to a list; a range replaces its own")
+    parameters: PlainJson = Field(
+        default_factory=dict, description="values to add to a list, or a range that replaces the old one"
+    )
     seeds: Seeds | None = None
     max_runs: int | None = Field(None, ge=1, le=1_000_000)
     budget: BudgetIn | None = None
@@ -100,7 +104,7 @@ class SweepOut(BaseModel):
     sampling_seed: int
     best: dict[str, Any] | None
     progress: dict[str, int]
-    to_retry: int | None = Field(None, description="runs that retry-failed would do again; null in a list")
+    to_retry: int | None = Field(None, description="number of runs that retry-failed would retry; null in a list")
     warnings: list[str]
     created_at: str
     created_by: str
@@ -110,7 +114,7 @@ class SweepOut(BaseModel):
 
 class SweepAddedOut(SweepOut):
     added: int = Field(description="new runs")
-    already: int = Field(description="asked for, and there before: not repeated")
+    already: int = Field(description="requested runs that the sweep already had")
 
 
 class VerdictOut(BaseModel):
@@ -138,7 +142,7 @@ class ConfigurationOut(BaseModel):
 class SweepResultsOut(BaseModel):
     sweep_id: str
     metric: dict[str, Any]
-    total: int = Field(description="configurations, of which the best come first")
+    total: int = Field(description="number of configurations")
     best: dict[str, Any] | None
     configurations: list[ConfigurationOut]
     importance: ImportanceOut

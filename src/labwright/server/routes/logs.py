@@ -13,7 +13,7 @@ from labwright.compute.lab import Lab
 from labwright.server.auth import READERS, while_valid
 from labwright.server.models.runs import FirstErrorOut, LogDigestOut, LogsOut
 from labwright.server.requests import ReferenceRoute, hub_of, lab_of
-from labwright.server.stream import KEEP_ALIVE_SECONDS, STILL_HERE, Hub, frame
+from labwright.server.stream import KEEP_ALIVE, KEEP_ALIVE_SECONDS, Hub, frame
 from labwright.services.runs import logs
 from labwright.services.runs import verbs as runs
 
@@ -97,4 +97,4 @@ async def _follow(lab: Lab, hub: Hub, run_id: str, offset: int) -> AsyncGenerato
             quiet += _POLL_SECONDS
         if quiet >= KEEP_ALIVE_SECONDS:
             quiet = 0.0
-            yield STILL_HERE
+            yield KEEP_ALIVE
