@@ -150,7 +150,7 @@ def test_a_port_that_somebody_else_takes_in_the_same_moment_gives_way(monkeypatc
     taken = rival.getsockname()[1]
     listener = listen("127.0.0.1", taken, chosen=False)
     assert listener.port != taken
-    with pytest.raises(Conflict, match="is taken"):
+    with pytest.raises(Conflict, match="is in use"):
         listen("127.0.0.1", taken, chosen=True)
     listener.socket.close()
     rival.close()

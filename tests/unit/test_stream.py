@@ -12,7 +12,7 @@ from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import now
 from labwright.domain.event import Event, EventType, Hint
 from labwright.server import stream
-from labwright.server.stream import STILL_HERE, Hub, Wanted
+from labwright.server.stream import KEEP_ALIVE, Hub, StreamFilter
 from tests.support.lab import lab_in
 
 
@@ -20,11 +20,11 @@ from tests.support.lab import lab_in
 def test_news_for_others_do_not_silence_a_stream(topics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stream, "KEEP_ALIVE_SECONDS", 0.1)
     with lab_in(tmp_path / "project") as lab:
-        wanted = Wanted(topics, frozenset({EventType.RUN_DELETED}), "run-0000000000")
-        assert asyncio.run(_first_word(lab, wanted)) == STILL_HERE
+        wanted = StreamFilter(topics, frozenset({EventType.RUN_DELETED}), "run-0000000000")
+        assert asyncio.run(_first_word(lab, wanted)) == KEEP_ALIVE
 
 
-async def _first_word(lab: Lab, wanted: Wanted) -> bytes:
+async def _first_word(lab: Lab, wanted: StreamFilter) -> bytes:
     hub = Hub(lab)
     hub.bind(asyncio.get_running_loop())
     others = asyncio.create_task(_others_are_busy(lab))
