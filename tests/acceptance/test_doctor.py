@@ -85,7 +85,7 @@ def test_what_is_missing_damaged_or_open_to_others_is_found(
     assert all(found[name]["fix"] for name in (*warned, "state folder", "database", "GPU leases", "Slurm"))
     assert "did you mean [[alerts]]" in found["tables"]["said"]
     assert "db rebuild" in found["database"]["fix"] and "unable to contact" in found["Slurm"]["said"]
-    assert "chmod go= " in found["state folder"]["fix"] and "is taken" in found["address"]["said"]
+    assert "chmod go= " in found["state folder"]["fix"] and "is in use" in found["address"]["said"]
 
 
 def test_what_others_say_in_several_lines_is_one_line_of_its_own(
