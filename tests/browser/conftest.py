@@ -24,13 +24,13 @@ FLAGS = [
     "--disable-sync",
     "--disable-dev-shm-usage",
 ]
-PATIENCE_MS = 30_000  # of a page on a busy machine; what is there at once takes none of it
+PATIENCE_MS = 30_000  # generous for a busy machine
 expect.set_options(timeout=PATIENCE_MS)
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
-# A page cannot keep the browser from noting that a request failed; tests in which one has to say so.
+# The browser logs every failed request. Tests that expect one allow this message.
 FAILED_REQUEST = "Failed to load resource"
 
-TELL_VIOLATIONS = """
+REPORT_VIOLATIONS = """
 addEventListener("securitypolicyviolation", ({ violatedDirective, blockedURI }) =>
     console.error(`CSP: ${violatedDirective} ${blockedURI}`))
 """
@@ -58,7 +58,7 @@ class Visitor:
         self.page.on("pageerror", lambda error: self.faults.append(f"uncaught: {error}"))
         self.page.on("dialog", self._on_dialog)
         self.page.on("request", self._on_request)
-        self.page.add_init_script(TELL_VIOLATIONS)
+        self.page.add_init_script(REPORT_VIOLATIONS)
 
     def allow(self, *texts: str) -> None:
         self.allowed += texts
@@ -68,7 +68,7 @@ class Visitor:
             self.faults.append(f"console {message.type}: {message.text}")
 
     def _on_dialog(self, dialog: Any) -> None:
-        if dialog.type == "beforeunload":  # the browser's own question, of a page with something unsaved in it
+        if dialog.type == "beforeunload":  # the browser's warning about unsaved text
             dialog.accept()
             return
         self.faults.append(f"a script opened a dialog: {dialog.message}")

@@ -48,7 +48,7 @@ Measure the script as it is before anything else.
 """
 
 
-LONGER_THAN_ALL_TESTS = "sleep 7200"  # the lab ends it with itself
+LONGER_THAN_ALL_TESTS = "sleep 7200"  # the lab fixture stops it
 
 
 @dataclass

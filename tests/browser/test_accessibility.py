@@ -112,7 +112,7 @@ def test_every_page_works_with_the_keyboard_alone(visitor: Visitor, sample: Samp
     visitor.open("#/sweeps")
     expect(page.get_by_role("link", name="learning rate and width")).to_be_visible()
     page.keyboard.press("j")
-    page.get_by_role("link", name="learning rate and width").focus()  # those of other tests may be above it
+    page.get_by_role("link", name="learning rate and width").focus()  # sweeps of other tests may be above it
     page.keyboard.press("Enter")
     expect(page.get_by_role("tab", name="Overview")).to_be_visible()
     page.get_by_role("tab", name="Overview").focus()

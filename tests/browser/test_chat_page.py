@@ -103,7 +103,7 @@ def test_text_typed_while_a_message_is_sent_is_kept(visitor: Visitor) -> None:
     with page.expect_request("**/chat"):
         field.press("Enter")
     field.press_sequentially(" and what is running?")
-    field.press("Enter")  # not yet: it would say the first words again
+    field.press("Enter")  # ignored: it would send the first message again
     expect(field).to_have_value("alerts and what is running?")
     held[0].continue_()
     expect(field).to_have_value("and what is running?")
@@ -171,7 +171,7 @@ def test_a_conversation_deleted_elsewhere_shows_a_message(visitor: Visitor, lab:
     page.get_by_label("Message").fill("half a thought")
     lab.call("DELETE", f"/sessions/{session}")
     expect(page.get_by_role("heading", name="This conversation was deleted")).to_be_visible()
-    assert "half a thought" not in page.evaluate("JSON.stringify(sessionStorage)")  # nobody could send it any more
+    assert "half a thought" not in page.evaluate("JSON.stringify(sessionStorage)")  # it could not be sent any more
     page.get_by_role("link", name="Start a new conversation").click()
     expect(page.get_by_role("heading", name="Chat", level=1)).to_be_visible()
 
@@ -239,7 +239,7 @@ def talker(provider: ModelServer, tmp_path_factory: pytest.TempPathFactory) -> I
     run = server.post("/runs", {"command": "true", "name": "base", "auto_start": True})
     server.call("POST", f"/runs/{run['id']}/metrics", {"points": [{"key": "loss", "step": 1, "value": 0.25}]})
     server.wait_for_end(run["id"])
-    server.call("POST", "/chat", {"message": "hello"})  # what talks to providers is large and loaded now
+    server.call("POST", "/chat", {"message": "hello"})  # load the large provider libraries first
     yield server
     server.stop()
 
@@ -316,7 +316,7 @@ def test_a_killed_server_repeats_no_text(talker: LiveServer, make_visitor: Calla
     talker.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)
     expect(page.get_by_text("interrupted the answer")).to_be_visible()
-    expect(answer).to_have_text("Once upon", timeout=60_000)  # asked for again, and shown once
+    expect(answer).to_have_text("Once upon", timeout=60_000)  # requested again, shown once
     expect(page.locator(".said")).to_have_count(1)
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator(".notice-line").last).to_contain_text("Stopped by person")

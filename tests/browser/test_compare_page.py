@@ -33,7 +33,7 @@ def test_runs_are_compared_as_curves_bands_table_and_scatter(visitor: Visitor, s
     expect(page.locator(".chart canvas")).to_have_count(3)
     assert swatches.evaluate_all(colours) == 8
     page.locator(".chart .u-over").first.hover()
-    expect(page.locator(".reading-line")).to_have_count(3 * 8)  # the pointer is followed by every chart
+    expect(page.locator(".reading-line")).to_have_count(3 * 8)  # every chart follows the pointer
 
     page.get_by_role("tab", name="Table").click()
     width = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="width", exact=True))

@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 from tests.browser.conftest import FAILED_REQUEST, Visitor
 from tests.support.live_server import LiveServer
 
-OWN_PORTS = range(20_000, 32_000)  # below those that connections are given: nobody takes one while its server is down
+OWN_PORTS = range(20_000, 32_000)  # below the ephemeral range: no one takes the port while its server is down
 
 
 def free_port() -> str:
@@ -42,12 +42,12 @@ def test_the_page_recovers_from_a_server_restart(
     server.kill()
     expect(page.get_by_role("alert")).to_contain_text("The server does not respond")
     visitor.picture("server-gone")
-    gate.touch()  # the run goes on, and ends, without a server
+    gate.touch()  # the run continues and ends without a server
     visitor.open("#/runs")
     expect(page.get_by_role("heading", name="Runs", exact=True)).to_be_visible()
     visitor.open(f"#/runs/{long['id']}")
     expect(page.get_by_role("log")).to_be_attached()
-    expect(page.get_by_role("log")).to_have_text("")  # not that nothing was written: that is not known
+    expect(page.get_by_role("log")).to_have_text("")  # not "No output": that is unknown
 
     server.start()
     expect(page.get_by_role("alert")).to_have_count(0, timeout=60_000)

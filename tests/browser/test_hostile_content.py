@@ -19,7 +19,7 @@ LINK = "javascript:alert(3)//"
 OUTSIDE = '<img src="http://example.com/x.png"><link rel=stylesheet href="http://example.com/x.css">'
 ESCAPES = "\x1b]8;;javascript:alert(4)\x07click\x1b]8;;\x07 \x1b[31mred\x1b[38;2;1;2;3;url(x)m \x1b[999;<b>m \x00\x08"
 
-NOTE_WHAT_IS_DRAWN = """() => {
+RECORD_DRAWN_TEXT = """() => {
     window.drawn = [];
     const pen = CanvasRenderingContext2D.prototype;
     const { fillText } = pen;
@@ -62,7 +62,7 @@ def test_text_direction_characters_are_neutralized(visitor: Visitor, lab: LiveSe
     assert "\u202e" not in page.content()
     page.get_by_role("button", name="More").last.click()
     page.get_by_role("button", name="Rename…").click()
-    expect(page.get_by_label("Name", exact=True)).to_have_value(turned)  # what is typed stays as it is
+    expect(page.get_by_label("Name", exact=True)).to_have_value(turned)  # input values stay exact
 
 
 def test_text_direction_characters_are_neutralized_in_terminal_and_images(visitor: Visitor, lab: LiveServer) -> None:
@@ -73,7 +73,7 @@ def test_text_direction_characters_are_neutralized_in_terminal_and_images(visito
     page = visitor.sign_in(f"#/runs/{run['id']}?tab=terminal")
     expect(page.locator(".terminal .xterm-rows")).to_contain_text("photo\ufffdgnp.exe")
     page.get_by_role("tab", name="Overview").click()
-    page.evaluate(NOTE_WHAT_IS_DRAWN)
+    page.evaluate(RECORD_DRAWN_TEXT)
     page.get_by_label("Chart of loss").get_by_role("button", name="Download").click()
     with page.expect_download():
         page.get_by_role("button", name="Image (PNG)").click()

@@ -21,7 +21,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "phone": {"color_scheme": "light", **PHONE},
     "phone-dark": {"color_scheme": "dark", **PHONE},
 }
-# Between the figures beside each axis, one above the other.
+# The vertical gaps between the tick labels of each axis.
 GAPS = """
 svg => [...svg.querySelectorAll("g")].flatMap((axis) => {
     const places = [...axis.querySelectorAll(".tick")].map((word) => Number(word.getAttribute("y")));
@@ -84,8 +84,8 @@ def test_charts_zoom_and_scroll_by_touch(sample: Sample, lab: LiveServer, make_v
     chart = page.locator(".chart .u-over").first
     swipe(page, chart, to=(120, 0))
     expect(reset).to_be_visible()
-    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # the finger is followed by every chart
-    reset.click()  # a tap that a busy page answers too late is none
+    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # every chart follows the finger
+    reset.click()  # a tap may be too slow on a busy machine
     expect(reset).to_have_count(0)
     swipe(page, chart, to=(0, -120))
     expect(reset).to_have_count(0)
@@ -161,7 +161,7 @@ def test_a_phone_shows_the_metric_and_the_open_tab(
     assert letters.evaluate("one => one.getBoundingClientRect().height") > 9
 
 
-# Parts whose right edge is outside the window, but for those in a box that scrolls.
+# Elements whose right edge is outside the window, except those in a scrolling box.
 BEYOND = """(parts) => parts
     .filter((part) => part.getBoundingClientRect().right > innerWidth + 1)
     .filter((part) => !part.closest(".tabs, .table, .tags, .chips, .log-lines, pre"))

@@ -40,7 +40,7 @@ def test_the_cluster_is_detected_and_configured_and_the_queue_shows_reasons(
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.locator(".facts")).to_contain_text("configured manually")
     expect(page.locator(".facts")).to_contain_text("2 (manual)")
-    expect(line).to_have_count(0)  # it goes before the setting, so there is room for both
+    expect(line).to_have_count(0)  # it overrides the setting, so both runs fit
     page.get_by_text("Detection details").click()
     expect(page.locator(".evidence tr").first).to_be_visible()
 
@@ -57,7 +57,7 @@ def test_the_queue_is_ordered_and_its_reasons_are_current(
     page = make_visitor(server).sign_in("#/cluster")
     lines = page.get_by_label("Queue").get_by_role("listitem")
     expect(lines.get_by_role("link")).to_have_text([f"x={value}" for value in values])
-    expect(lines.first).to_contain_text("in use by in front")  # by its name, though no page has shown it so far
+    expect(lines.first).to_contain_text("in use by in front")  # by name, although no page has shown it yet
     server.post(f"/sweeps/{sweep}/pause")
     for line in (lines.first, lines.last):
         expect(line).to_contain_text("its sweep is paused")

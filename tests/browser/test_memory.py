@@ -13,7 +13,7 @@ from tests.browser.conftest import Visitor
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
-# One update of each kind a second for half an hour is 1,800 of them; they come faster here, and as many can be had.
+# One update per second for half an hour would be 1,800. The test sends them faster.
 UPDATES = int(os.environ.get("LABWRIGHT_TEST_UPDATES", "1800"))
 ROUNDS = 6
 SCRIPT = """
@@ -54,7 +54,7 @@ def test_an_open_page_does_not_leak_memory(place: str, lab: LiveServer, make_vis
         expect(shown).to_be_visible(timeout=60_000)
         seen.append(held(session))
     lab.post(f"/runs/{run['id']}/stop")
-    first, end = seen[1], seen[-1]  # in the first round the charts fill up to as many points as they show
+    first, end = seen[1], seen[-1]  # the charts fill up in the first round
     assert end["JSHeapUsedSize"] - first["JSHeapUsedSize"] < 4e6, seen
     assert end["Nodes"] < first["Nodes"] + 1500, seen
     assert end["JSEventListeners"] < first["JSEventListeners"] + 100, seen

@@ -12,10 +12,10 @@ from tests.support.live_server import LiveServer
 
 def test_a_run_is_created_from_the_table(visitor: Visitor, lab: LiveServer) -> None:
     page = visitor.sign_in("#/runs")
-    page.get_by_role("button", name="New run").first.click()  # where there is no run yet the empty table has one too
+    page.get_by_role("button", name="New run").first.click()  # the empty table has a second button
     form = page.get_by_role("dialog", name="New run")
     form.get_by_role("button", name="Start run").click()
-    expect(form).to_be_visible()  # nothing typed: nothing is sent
+    expect(form).to_be_visible()  # an empty form is not sent
     form.get_by_label("Command").fill("echo begun-$((40 + 2))")
     form.get_by_label("Name").fill("typed in")
     form.get_by_label("Tags").fill("by hand, try")
@@ -45,7 +45,7 @@ def test_a_sweep_is_created_from_the_palette_and_errors_show_in_the_form(visitor
     expect(form.get_by_role("alert")).to_contain_text("lr: 0.1, 0.01")
     form.get_by_label("Parameters").fill("rate: 0.1, 0.1")
     form.get_by_role("button", name="Start sweep").click()
-    expect(form.get_by_role("alert")).not_to_be_empty()  # the server's own words
+    expect(form.get_by_role("alert")).not_to_be_empty()  # the server's message
     form.get_by_label("Parameters").fill("rate: 0.1, 1e-2\nkind = adam, sgd")
     form.get_by_label("Seeds").fill("2")
     form.get_by_label("Metric").fill("acc")

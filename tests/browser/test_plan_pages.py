@@ -50,7 +50,7 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
     expect(page.locator(".run-head .status")).to_have_text("archived")
     visitor.open(f"#/plans/{dropped['id']}")
     more.click()
-    visitor.allow(FAILED_REQUEST)  # its page may ask once more for what is gone
+    visitor.allow(FAILED_REQUEST)  # its page may request the deleted plan once more
     page.get_by_role("button", name="Delete plan…").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete plan").click()
     expect(page.get_by_role("heading", name="Plans", exact=True)).to_be_visible()
@@ -60,7 +60,7 @@ def test_a_plan_is_archived_and_another_deleted(visitor: Visitor, lab: LiveServe
     expect(page.get_by_role("link", name="kept")).to_be_visible()
 
 
-UNLOADS = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"  # unless a page asks first
+UNLOADS = "dispatchEvent(new Event('beforeunload', { cancelable: true }))"  # false if the page asks first
 
 
 def test_a_cancelled_draft_can_be_restored(visitor: Visitor, lab: LiveServer) -> None:
@@ -125,7 +125,7 @@ def being_planned(visitor: Visitor, lab: LiveServer, plan_id: str, nodes: dict[s
     facts: dict[str, Any] = {"digest": "", "approval": None, "feedback": {}, "progress": progress, "steps": []}
     now = {**lab.get(f"/plans/{plan_id}"), "compiling_by": "person", "planning": {**words, **lights, **facts}}
     visitor.page.route(f"**/plans/{plan_id}", lambda route: route.fulfill(json=now))
-    visitor.allow(FAILED_REQUEST)  # there is no workspace behind it
+    visitor.allow(FAILED_REQUEST)  # it has no workspace
 
 
 def test_final_checks_do_not_ask_for_approval_again(visitor: Visitor, lab: LiveServer) -> None:
@@ -151,7 +151,7 @@ FEEDS = {
     "plot": ("effect_size", "outliers_of_every_mixed_configuration"),
     "final_report": ("plot", "choose_best", "write_table", "train"),
 }
-# Lines through a box that they do not lead from or to, and names that are wider than their box.
+# Edges that cross a foreign box, and names that are wider than their box.
 MISLEADING = """svg => {
     const boxes = [...svg.querySelectorAll(".graph-box")].map((box) => ({
         name: box.textContent, place: box.querySelector("rect").getBoundingClientRect(),

@@ -155,7 +155,7 @@ def test_a_long_output_shows_its_end_first_and_earlier_parts_on_the_way_up(visit
     expect(page.locator(".line-marked")).to_have_text("line 99998 ü")
     page.get_by_label("Search output").fill("LINE 7 ")
     expect(page.locator(".log-count")).to_have_text(re.compile(r"^0 lines in the [\d.]+ [kM]B loaded$"))
-    page.get_by_label("Search output").press("Enter")  # none of it is loaded: in all of it
+    page.get_by_label("Search output").press("Enter")  # not in the loaded part: searches everything
     expect(log_lines(page)).to_have_text(["line 7 ü"])
     page.get_by_label("Search output").fill("line ")
     page.get_by_role("button", name="Search everything").click()
@@ -254,7 +254,7 @@ def test_a_scroll_event_after_the_page_was_left_is_harmless(box: str, visitor: V
     left = page.locator(box).element_handle()
     visitor.open("#/help")
     expect(page.get_by_role("heading", name="Help", level=1)).to_be_visible()
-    left.evaluate("box => box.dispatchEvent(new Event('scroll'))")  # a fault of the page would fail this test
+    left.evaluate("box => box.dispatchEvent(new Event('scroll'))")  # an exception would fail this test
 
 
 FILLED = """async () => {

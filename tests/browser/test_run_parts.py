@@ -137,7 +137,7 @@ def test_charts_are_zoomed_with_keys(visitor: Visitor, sample: Sample) -> None:
     page.locator(".chart .u-over").first.wait_for()
     page.locator(".chart-plot").first.focus()
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # every chart is read
+    expect(page.locator(".chart-value", has_text="step")).to_have_count(3)  # every chart shows its value
     page.keyboard.press("+")
     page.keyboard.press("+")
     expect(reset).to_be_visible()
@@ -225,7 +225,7 @@ def test_the_terminal_shows_output_and_sends_input(visitor: Visitor, lab: LiveSe
     expect(screen).to_contain_text("you said hello there")
     visitor.picture("terminal")
     page.keyboard.press("Shift+Tab")
-    expect(page.get_by_role("tab", name="Terminal")).to_be_focused()  # no trap for who has no mouse
+    expect(page.get_by_role("tab", name="Terminal")).to_be_focused()  # the terminal does not trap the keyboard
     page.get_by_role("tab", name="Overview").click()
     assert lab.run(run["id"])["status"] == "running", "closing the terminal ends nothing"
     visitor.open(f"#/runs/{run['id']}?tab=terminal")

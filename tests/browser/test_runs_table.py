@@ -241,7 +241,9 @@ def test_a_viewer_sees_no_forbidden_actions(visitor: Visitor, lab: LiveServer, s
 
 
 def test_reasons_show_run_names_instead_of_ids(visitor: Visitor, lab: LiveServer) -> None:
-    first = lab.post("/runs", {"command": "true", "name": "not begun yet"})["id"]  # ready: on no list of these pages
+    first = lab.post("/runs", {"command": "true", "name": "not begun yet"})[
+        "id"
+    ]  # status ready: on no list of these pages
     for index in range(3):
         lab.submit("true", name=f"follower-{index}", after=[first])
     asked: list[str] = []

@@ -33,7 +33,7 @@ def lab(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
 @pytest.fixture
 def page(lab: LiveServer, make_visitor: Callable[..., Visitor]) -> Page:
     visitor = make_visitor(lab)
-    visitor.allow(FAILED_REQUEST)  # what is refused below
+    visitor.allow(FAILED_REQUEST)  # refused values below
     return visitor.sign_in("#/settings")
 
 

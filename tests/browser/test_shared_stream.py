@@ -41,7 +41,7 @@ def test_a_visible_tab_replaces_a_hanging_leader(visitor: Visitor, lab: LiveServ
     second.clock.install()
     second.goto(f"{lab.url}/#/runs?q=unheard")
     expect(second.get_by_role("heading", name="No matching runs")).to_be_visible()
-    first.evaluate("BroadcastChannel.prototype.postMessage = () => {}")  # it tells nobody anything any more
+    first.evaluate("BroadcastChannel.prototype.postMessage = () => {}")  # it stops broadcasting
     lab.submit("true", name="unheard")
     streams: list[str] = []
     second.on("request", lambda request: "/events/stream" in request.url and streams.append(request.url))

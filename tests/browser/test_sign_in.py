@@ -69,7 +69,7 @@ def test_an_expired_token_opens_the_sign_in_page(visitor: Visitor) -> None:
     page = visitor.page
     page.goto(f"{visitor.server.url}/#token={short}")
     visitor.open("#/runs")
-    with contextlib.suppress(PlaywrightTimeout):  # the button is gone once the sign-in is there
+    with contextlib.suppress(PlaywrightTimeout):  # the sign-in page has no such button
         for name in ["Failed", "All"] * 20:
             page.get_by_role("button", name=name, exact=True).click(timeout=2000)
             page.wait_for_timeout(250)

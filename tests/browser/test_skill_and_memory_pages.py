@@ -38,7 +38,7 @@ def test_a_skill_is_created_previewed_edited_and_deleted(visitor: Visitor, lab: 
     expect(page.get_by_role("alert")).to_contain_text("The skill has no frontmatter")
     field.fill(SKILL)
     preview = page.get_by_role("region", name="Preview")
-    expect(preview).to_contain_text("The goal: {{goal}}")  # nobody knows it yet
+    expect(preview).to_contain_text("The goal: {{goal}}")  # not filled in yet
     field.fill(f"{SKILL}{{{{")
     expect(preview).to_contain_text("Preview of the last valid text:")
     expect(preview).to_contain_text("The goal: {{goal}}")

@@ -51,8 +51,8 @@ def test_a_sweep_is_started_paused_resumed_extended_retried_and_stopped(visitor:
     expect(page.get_by_role("status")).to_contain_text("1 new run.")
     page.get_by_role("button", name="Extend…").click()
     extend = page.get_by_role("button", name="Extend sweep")
-    expect(extend).to_be_disabled()  # by nothing
-    expect(page.get_by_label("Total seeds")).to_have_count(0)  # it has none, and can be given none
+    expect(extend).to_be_disabled()  # nothing to extend yet
+    expect(page.get_by_label("Total seeds")).to_have_count(0)  # a sweep without seeds stays without
     values = page.get_by_label("More values for wait")
     expect(values).to_have_attribute("placeholder", "current: 0, 300")
     values.fill("301")
@@ -111,7 +111,7 @@ def test_errors_of_a_dialog_are_shown_in_front_of_it(visitor: Visitor, sample: S
     page.get_by_label("More values for lr").fill("much")
     page.get_by_role("button", name="Extend sweep").click()
     expect(page.get_by_text('lr has numbers, but "much" is not a number.')).to_be_visible()
-    page.get_by_role("button", name="Close").click()  # behind the dialog it could not be pressed
+    page.get_by_role("button", name="Close").click()  # behind the dialog it could not be clicked
     expect(page.get_by_text('lr has numbers, but "much" is not a number.')).to_have_count(0)
     expect(page.get_by_role("dialog")).to_be_visible()
 
