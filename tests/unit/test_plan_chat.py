@@ -81,9 +81,9 @@ def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(ta
 
 
 REHEARSALS = {
-    "passed": "A rehearsal of it passed.",
-    "not_possible": "It was not tried out: `the machine is busy`",
-    "off": "It was not tried out.",
+    "passed": "Its rehearsal passed.",
+    "not_possible": "It was not rehearsed: `the machine is busy`",
+    "off": "It was not rehearsed.",
 }
 
 

@@ -1,4 +1,4 @@
-"""A reply without a model: tools that are asked, or words; and how a run is put in them."""
+"""Replies of the rule-based chat: tool calls or text, and how runs are written in them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 Json = dict[str, Any]
-Results = Sequence[Json]  # of the tools that this request has called so far
+Results = Sequence[Json]  # results of the tools that this request has called so far
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
+    """A tool call."""
+
     tool: str
     arguments: Json
 
@@ -21,7 +23,7 @@ Reply = list[Ask] | str
 Rule = Callable[[re.Match[str], Results], Reply]
 
 
-def asked_run(match: re.Match[str]) -> str:
+def requested_run(match: re.Match[str]) -> str:
     return match["run"].strip().lstrip("@")
 
 
@@ -30,6 +32,6 @@ def named(run: Json) -> str:
 
 
 def because(run: Json) -> str:
-    """`exit_code` and the like in words; sentences are quoted, as the numbers in them are the server's."""
+    """Return the reason of a status in brackets. Sentences are quoted: their numbers come from the server."""
     reason = str(run.get("status_reason", ""))
     return f" ({f'`{reason}`' if ' ' in reason else reason.replace('_', ' ')})" if reason else ""
