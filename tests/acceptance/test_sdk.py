@@ -85,7 +85,7 @@ for asked, holder in (("Api", wandb), ("sweep", wandb), ("use_artifact", run)):
 
 
 @pytest.mark.parametrize("python", interpreters())
-def test_what_wandb_records_besides_stops_no_training_and_is_said(scripts: Scripts, python: str) -> None:
+def test_other_wandb_calls_do_not_stop_training_and_are_reported(scripts: Scripts, python: str) -> None:
     out, err = scripts.run(MORE_OF_WANDB, python=python)
     assert out.splitlines()[0] == "mnist g ('a',)  False"
     assert [line.split()[-1] for line in out.splitlines()[1:]] == ["'Api'", "'sweep'", "'use_artifact'"]
@@ -170,7 +170,7 @@ threads = [threading.Thread(target=work) for _ in range(8)]
     assert len(scripts.points(scripts.offline())) == 8
 
 
-def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> None:
+def test_only_the_first_rank_logs_unless_all_ranks_are_requested(scripts: Scripts) -> None:
     code = "import labwright, sys\nlabwright.init(log_all_ranks=len(sys.argv) > 9)\nlabwright.log({'loss': 1.0})"
     scripts.run(code, RANK="3")
     assert scripts.files() == []
@@ -179,7 +179,7 @@ def test_only_the_first_rank_logs_unless_all_are_asked_for(scripts: Scripts) -> 
     assert sorted(lines[0]["rank"] for lines in scripts.files()) == [0, 3]
 
 
-def test_a_rank_that_may_be_none_is_said_to_log_nothing(scripts: Scripts) -> None:
+def test_a_doubtful_rank_is_reported(scripts: Scripts) -> None:
     code = "import labwright\nfor step in range(3): labwright.log({'loss': 1.0})"
     _, err = scripts.run(code, RANK="8")
     assert err.count("RANK is 8") == 1 and "log_all_ranks=True" in err
@@ -187,7 +187,7 @@ def test_a_rank_that_may_be_none_is_said_to_log_nothing(scripts: Scripts) -> Non
     assert err == ""
 
 
-def test_several_trainings_of_one_script_are_runs_of_their_own_if_it_says_so(scripts: Scripts) -> None:
+def test_several_trainings_of_one_script_can_be_separate_runs(scripts: Scripts) -> None:
     code = """
 import labwright as wandb
 for seed in range(2):
@@ -206,12 +206,12 @@ for seed in range(2):
     assert [point["m"] for point in scripts.points()] == [{"loss": 0}, {"loss": 1}]
 
 
-def test_tags_that_are_none_stop_no_training(scripts: Scripts) -> None:
+def test_invalid_tags_do_not_stop_training(scripts: Scripts) -> None:
     scripts.run("import labwright\nlabwright.init(tags=5)\nlabwright.log({'loss': 1.0})")
     assert [point["m"] for point in scripts.points()] == [{"loss": 1.0}]
 
 
-def test_what_another_rank_has_to_tell_people_is_told(scripts: Scripts) -> None:
+def test_alerts_of_other_ranks_are_sent(scripts: Scripts) -> None:
     code = "import labwright\nlabwright.log({'loss': 1.0})\nlabwright.alert('Diverged', 'NaN', level='ERROR')"
     scripts.run(code, RANK="3")
     ((header, alert),) = scripts.files()
@@ -242,7 +242,7 @@ def test_an_installed_labwright_still_works_inside_a_run(scripts: Scripts) -> No
     assert version.returncode == 0
 
 
-def test_the_sdk_is_loaded_only_when_asked_for() -> None:
+def test_the_sdk_is_loaded_on_first_use() -> None:
     code = "import sys, labwright; print(sorted(n for n in sys.modules if n.startswith('labwright')), labwright.run)"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "['labwright', 'labwright.version'] None\n"
@@ -255,7 +255,7 @@ def test_a_script_that_waits_shows_its_points_at_once(scripts: Scripts) -> None:
     process.communicate()
 
 
-def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scripts: Scripts) -> None:
+def test_resume_is_automatic_in_a_run_and_refused_with_a_message_outside(scripts: Scripts) -> None:
     code = "import labwright\nrun = labwright.init({})\nlabwright.log({{'a': 1}})\nprint(run.id)\n"
     out, err = scripts.run(code.format("id='abc', resume='must'"))
     assert (out, err) == ("run_1\n", ""), "inside a run it goes on with that run"
@@ -267,7 +267,7 @@ def test_resume_is_what_a_run_does_by_itself_and_is_refused_in_words_outside(scr
         assert "new run" not in err, content
 
 
-def test_a_storm_of_alerts_becomes_twenty_and_one_that_counts_the_rest(lab: LiveServer) -> None:
+def test_many_alerts_become_twenty_and_one_with_a_count(lab: LiveServer) -> None:
     code = "import labwright\nfor n in range(300): labwright.alert(f'title {n}', level='ERROR')"
     (lab.project / "storm.py").write_text(code)
     run = lab.wait_for_end(lab.submit("python3 storm.py")["id"])
@@ -277,7 +277,7 @@ def test_a_storm_of_alerts_becomes_twenty_and_one_that_counts_the_rest(lab: Live
     assert "280 more" in rest["message"] and lab.run(run["id"])["refused"]["count"] == 280
 
 
-def test_a_step_that_is_none_is_refused_and_counted(lab: LiveServer) -> None:
+def test_an_invalid_step_is_refused_and_counted(lab: LiveServer) -> None:
     code = "import labwright\nfor _ in range(5): labwright.log({'a': 1.0}, step=3.7)\nlabwright.log({'a': 2.0}, step=4)"
     (lab.project / "steps.py").write_text(code)
     run = lab.wait_for_end(lab.submit("python3 steps.py")["id"])
@@ -286,7 +286,7 @@ def test_a_step_that_is_none_is_refused_and_counted(lab: LiveServer) -> None:
     assert (told["key"], told["count"]) == ("step", 5) and "3.7" in told["why"]
 
 
-def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(lab: LiveServer) -> None:
+def test_a_summary_has_the_last_values_and_counts_the_omitted_ones(lab: LiveServer) -> None:
     code = (
         "import labwright, time\nlabwright.log({f'a{n}': 1.0 for n in range(300)}, step=0)\n"
         "time.sleep(0.1)\nlabwright.log({'zz/val_loss': 0.5}, step=1)"
@@ -298,7 +298,7 @@ def test_a_summary_holds_what_was_logged_last_and_says_how_much_it_leaves_out(la
     assert run["summary_left_out"] == len(keys) - 200 >= 101
 
 
-def test_a_name_in_the_script_names_a_run_without_one_and_is_refused_in_words_otherwise(lab: LiveServer) -> None:
+def test_a_script_may_name_only_an_unnamed_run(lab: LiveServer) -> None:
     (lab.project / "named.py").write_text("import labwright\nlabwright.init(name='mine')\nlabwright.log({'a': 1.0})")
     assert lab.wait_for_end(lab.submit("python3 named.py")["id"])["name"] == "mine"
     run = lab.wait_for_end(lab.submit("python3 named.py", name="theirs")["id"])
@@ -324,7 +324,7 @@ labwright.finish()
 """
 
 
-def test_without_a_step_a_process_goes_on_where_those_before_it_left_off(scripts: Scripts) -> None:
+def test_without_a_step_a_process_continues_after_earlier_processes(scripts: Scripts) -> None:
     scripts.run(WITHOUT_A_STEP + "labwright.log({'loss': 3.0})")
     worker = [sys.executable, "-c", WITHOUT_A_STEP]
     scripts.run(
@@ -333,14 +333,14 @@ def test_without_a_step_a_process_goes_on_where_those_before_it_left_off(scripts
     assert sorted(point["s"] for point in scripts.points()) == [0, 1, 2, 3, 4, 5, 6]
 
 
-def test_processes_beside_each_other_and_a_second_try_begin_at_the_first_step(scripts: Scripts) -> None:
+def test_parallel_processes_and_a_second_try_start_at_the_first_step(scripts: Scripts) -> None:
     worker = [sys.executable, "-c", WITHOUT_A_STEP]
     scripts.run(f"{WITHOUT_A_STEP}\nimport subprocess\nsubprocess.run({worker!r}, check=True)", LABWRIGHT_TRY="1")
     scripts.run(WITHOUT_A_STEP, LABWRIGHT_TRY="2")
     assert sorted(point["s"] for point in scripts.points()) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
-def test_nor_does_a_process_go_on_after_one_of_another_host_which_may_still_log(scripts: Scripts) -> None:
+def test_a_process_does_not_continue_after_one_on_another_host(scripts: Scripts) -> None:
     scripts.run(WITHOUT_A_STEP)
     (path,) = (scripts.run_dir / "metrics").glob("sdk-*.jsonl")
     header, points = path.read_text().split("\n", 1)

@@ -26,7 +26,7 @@ def scripts(tmp_path: Path) -> Scripts:
     return Scripts(tmp_path)
 
 
-def test_without_a_server_it_logs_to_a_folder_of_its_own(scripts: Scripts) -> None:
+def test_without_a_server_it_logs_to_a_local_folder(scripts: Scripts) -> None:
     code = """
 import labwright, multiprocessing
 labwright.init(project="mnist", name="lr-0.1", config={"lr": 0.1})
@@ -68,7 +68,7 @@ ENDINGS = {
 
 @pytest.mark.parametrize("last_words", ENDINGS)
 @pytest.mark.parametrize("python", interpreters()[1:] or interpreters())
-def test_the_record_of_its_end_is_true(scripts: Scripts, python: str, last_words: str) -> None:
+def test_the_recorded_end_is_correct(scripts: Scripts, python: str, last_words: str) -> None:
     code, status, exit_code, error = ENDINGS[last_words]
     scripts.run(f"import labwright, sys\nlabwright.log({{'a': 1.0}})\n{last_words}\n", inside=False, python=python,
                 code_expected=code)  # fmt: skip
@@ -88,7 +88,7 @@ CODES = {
 
 @pytest.mark.parametrize("last_words", CODES)
 @pytest.mark.parametrize("python", interpreters()[1:] or interpreters())
-def test_a_code_that_no_handler_learns_is_kept_all_the_same(scripts: Scripts, python: str, last_words: str) -> None:
+def test_an_exit_code_that_no_handler_sees_is_recorded(scripts: Scripts, python: str, last_words: str) -> None:
     expected = 6 if CODES[last_words] is None else CODES[last_words]
     scripts.run(f"import labwright, sys\nlabwright.log({{'a': 1.0}})\n{last_words}\n", inside=False, python=python,
                 code_expected=expected)  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_code_that_no_handler_learns_is_kept_all_the_same(scripts: Scripts, py
     assert kept_exit_code(str(scripts.offline() / "exit.code")) == CODES[last_words]
 
 
-def test_a_killed_script_leaves_no_word_on_its_end(scripts: Scripts) -> None:
+def test_a_killed_script_records_no_end(scripts: Scripts) -> None:
     code = "import labwright, os\nlabwright.log({'a': 1.0})\nos.kill(os.getpid(), 9)"
     scripts.run(code, inside=False, code_expected=-signal.SIGKILL)
     assert not (scripts.offline() / "exit.json").exists() and len(scripts.points(scripts.offline())) == 1
@@ -147,7 +147,7 @@ def fake_server(scripts: Scripts) -> Iterator[FakeServer]:
     server.close()
 
 
-def test_with_a_server_it_becomes_a_run_of_its_own(scripts: Scripts, fake_server: FakeServer) -> None:
+def test_with_a_server_it_becomes_a_run(scripts: Scripts, fake_server: FakeServer) -> None:
     code = """
 import labwright, os
 run = labwright.init(name="lr-0.1", config={"lr": 0.1}, tags=["a"], group="g")
@@ -167,7 +167,7 @@ labwright.log({"loss": 0.6})
     assert "after finish()" in err and not (scripts.workdir.parent / ".labwright-offline").exists()
 
 
-def test_a_server_that_is_gone_refuses_or_hangs_means_a_local_folder(scripts: Scripts, fake_server: FakeServer) -> None:
+def test_without_a_working_server_it_logs_to_a_local_folder(scripts: Scripts, fake_server: FakeServer) -> None:
     project = scripts.workdir.parent
     offline = project / ".labwright-offline"
     code = "import labwright\nlabwright.log({'loss': 1.0})"

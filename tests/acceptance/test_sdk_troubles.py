@@ -29,7 +29,7 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert [line["s"] for line in scripts.points()] == list(range(1000))
 
 
-def test_a_file_size_limit_stops_no_training_and_loses_no_line(scripts: Scripts) -> None:
+def test_a_file_size_limit_does_not_stop_training_and_loses_no_line(scripts: Scripts) -> None:
     code = """
 import labwright, resource, time
 labwright.init()
@@ -44,7 +44,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can make a disk that is full")
-def test_a_full_disk_stops_no_training_and_is_made_good_once_there_is_room(scripts: Scripts) -> None:
+def test_a_full_disk_does_not_stop_training_and_lines_are_written_later(scripts: Scripts) -> None:
     code = f"""
 import labwright, os, subprocess, time
 folder = {str(scripts.run_dir)!r}
@@ -76,7 +76,7 @@ print(subprocess.check_output("cat metrics/*", shell=True, cwd=folder).decode())
 
 
 @pytest.mark.parametrize("folder", ["/proc/1/no/such", "/dev/null"])
-def test_a_run_folder_that_is_none_stops_no_training(scripts: Scripts, folder: str) -> None:
+def test_an_invalid_run_folder_does_not_stop_training(scripts: Scripts, folder: str) -> None:
     code = "import labwright\nfor i in range(2000): labwright.log({'loss': 1.0, 'name': 'x'})\nlabwright.alert('x')"
     _, err = scripts.run(code, LABWRIGHT_RUN_DIR=folder)
     assert "cannot find the run folder" in err
@@ -91,7 +91,7 @@ needs_root = pytest.mark.skipif(os.getuid() != 0, reason="changing the user need
 @pytest.mark.parametrize(
     "loses_it", [pytest.param(BECOMES_NOBODY, marks=needs_root), "os.rename(os.environ['PYTHONPATH'], 'elsewhere')"]
 )
-def test_a_process_that_can_no_longer_read_the_sdk_trains_on(scripts: Scripts, loses_it: str, python: str) -> None:
+def test_a_process_that_cannot_read_the_sdk_keeps_training(scripts: Scripts, loses_it: str, python: str) -> None:
     code = f"""
 import argparse, labwright, os
 {loses_it}

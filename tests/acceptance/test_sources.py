@@ -60,19 +60,19 @@ def finished(server: LiveServer, command: str, **fields: Any) -> str:
     return str(run["id"])
 
 
-def test_json_lines_of_a_run_that_was_over_at_once_are_there(lab: LiveServer) -> None:
+def test_json_lines_of_a_very_short_run_are_read(lab: LiveServer) -> None:
     run = finished(lab, 'echo \'{"step": 3, "loss": 0.2}\'; printf \'{"step": 4, "loss": NaN}\'')
     found = series(lab, run, "loss")
     assert (found["steps"], found["values"], found["source"]) == ([3, 4], [0.2, "NaN"], "output")
 
 
-def test_a_silent_short_run_leaves_no_trace_of_a_monitor(lab: LiveServer) -> None:
+def test_a_silent_short_run_starts_no_monitor(lab: LiveServer) -> None:
     run = finished(lab, "echo hello")
     folder = Path(lab.run(run)["run_dir"])
     assert not (folder / "heartbeat").exists() and not (folder / "metrics").exists()
 
 
-def test_lines_are_seen_while_the_run_goes_on(lab: LiveServer) -> None:
+def test_lines_are_read_while_the_run_is_active(lab: LiveServer) -> None:
     run = lab.submit('for i in 1 2 3; do echo "{\\"step\\": $i, \\"loss\\": 0.$i}"; sleep 0.3; done; sleep 1000')
     assert wait_for_points(lab, run["id"], "loss", 3)["steps"] == [1, 2, 3]
     lab.post(f"/runs/{run['id']}/stop")
@@ -117,7 +117,7 @@ def test_a_killed_monitor_neither_loses_nor_doubles_a_point(lab: LiveServer) -> 
     assert found["count"] == 20_000 and found["steps"] == list(range(20_000))
 
 
-def test_bad_output_breaks_nothing_and_what_was_refused_is_said(lab: LiveServer) -> None:
+def test_bad_output_does_no_harm_and_is_reported(lab: LiveServer) -> None:
     code = (
         "import sys, os, json\n"
         "out = sys.stdout.buffer\n"
@@ -136,7 +136,7 @@ def test_bad_output_breaks_nothing_and_what_was_refused_is_said(lab: LiveServer)
     assert any("Not stored as metrics" in json.dumps(notice) for notice in notices)
 
 
-def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -> None:
+def test_refused_values_are_counted_and_reported_once(lab: LiveServer) -> None:
     lines = ['{"step": 1.5, "loss": 0.4}'] * 12 + ['{"step": 7, "loss": 0.3}', '{"loss": 0.2}', '{"loss": 0.1}']
     lines += ['{"step": 20, "loss": 0.05, "who": "me"}', '{"level": "info", "loss": 9.0}']
     run = finished(lab, "; ".join(f"echo {shlex.quote(line)}" for line in lines))
@@ -154,7 +154,7 @@ def test_what_was_refused_is_counted_on_the_run_and_told_once(lab: LiveServer) -
     assert "13 times" in labwright(lab, "metrics", run).stdout
 
 
-def test_pairs_and_patterns_as_the_project_says(make_server: Callable[..., LiveServer]) -> None:
+def test_pairs_and_patterns_follow_the_project_settings(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text(
         "[metrics]\nkey_value = true\npatterns = ['Epoch (?P<step>\\d+), accuracy (?P<acc>[\\d.]+)']\n"
@@ -177,7 +177,7 @@ def writer(path: str, mode: str, values: list[float], wait: str) -> str:
     return python(code)
 
 
-def test_two_runs_with_files_of_one_name_get_their_own_numbers(lab: LiveServer) -> None:
+def test_two_runs_with_files_of_the_same_name_get_their_own_numbers(lab: LiveServer) -> None:
     first = lab.submit(writer("a/metrics.jsonl", "a", [1.0, 2.0], "go-1"))
     second = lab.submit(writer("b/metrics.jsonl", "w", [10.0, 20.0], "go-1"))
     assert wait_for_points(lab, first["id"], "loss", 2)["values"] == [1.0, 2.0]
@@ -190,7 +190,7 @@ def test_two_runs_with_files_of_one_name_get_their_own_numbers(lab: LiveServer) 
         assert refusals(lab, run["id"]) == ""
 
 
-def test_two_runs_in_one_file_get_nothing_and_say_so(lab: LiveServer) -> None:
+def test_two_runs_in_one_file_get_no_numbers_and_a_report(lab: LiveServer) -> None:
     runs = [lab.submit(writer("shared/metrics.jsonl", "a", [1.0], "go-2"))["id"] for _ in range(2)]
     for run in runs:
         wait_until(lambda run=run: "cannot be assigned to one run" in refusals(lab, run), "the refusal")
@@ -200,7 +200,7 @@ def test_two_runs_in_one_file_get_nothing_and_say_so(lab: LiveServer) -> None:
         assert series(lab, run, "loss")["steps"] == []
 
 
-def test_a_file_that_children_inherit_stays_the_runs_and_one_that_a_stranger_opens_does_not(lab: LiveServer) -> None:
+def test_a_file_opened_by_a_foreign_process_is_not_read(lab: LiveServer) -> None:
     code = (
         "import json, os, signal, time\n"
         "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
@@ -220,7 +220,7 @@ def test_a_file_that_children_inherit_stays_the_runs_and_one_that_a_stranger_ope
     lab.post(f"/runs/{run['id']}/stop")
 
 
-def test_a_file_of_somebody_else_is_reported_and_not_taken(lab: LiveServer) -> None:
+def test_a_file_of_another_process_is_reported_and_not_read(lab: LiveServer) -> None:
     run = lab.submit("mkdir -p else; touch else/ready; while [ ! -e go-3 ]; do sleep 0.05; done")
     wait_until((lab.project / "else/ready").exists, "the run")
     (lab.project / "else/metrics.jsonl").write_text('{"step": 1, "stray": 1}\n')
@@ -244,7 +244,7 @@ def test_a_short_run_that_holds_its_file_open_loses_no_point(lab: LiveServer) ->
     assert series(lab, run, "loss")["steps"] == list(range(60))
 
 
-def test_what_is_in_a_file_is_judged_while_the_run_goes_and_read_before_it_is_emptied(lab: LiveServer) -> None:
+def test_a_file_is_read_before_the_run_empties_it(lab: LiveServer) -> None:
     folder = lab.project / "emptied"
     folder.mkdir()
     code = (
@@ -281,7 +281,7 @@ def test_only_what_is_added_during_the_run_counts(lab: LiveServer) -> None:
     assert series(lab, run["id"], "old")["steps"] == [2]
 
 
-def test_a_declared_file_counts_also_if_it_is_never_held_open(lab: LiveServer) -> None:
+def test_a_declared_file_is_read_even_if_never_open(lab: LiveServer) -> None:
     write = 'echo \'{"step": 5, "said": 1}\' >> said.jsonl; sleep 0.4; echo \'{"step": 6, "said": 2}\' >> said.jsonl'
     run = finished(lab, write, env={"LABWRIGHT_METRIC_FILES": "said.jsonl"})
     assert series(lab, run, "said")["steps"] == [5, 6]
@@ -325,7 +325,7 @@ def test_tensorboard_files_are_read_as_they_grow(lab: LiveServer) -> None:
     assert len(series(lab, run["id"], "loss")["steps"]) == 2
 
 
-def test_a_trainer_state_that_is_declared_is_read(lab: LiveServer) -> None:
+def test_a_declared_trainer_state_is_read(lab: LiveServer) -> None:
     history = [{"step": step, "epoch": step / 4, "loss": 1.0 / step} for step in (1, 2, 3)]
     texts = [json.dumps({"log_history": history[:count]}) for count in (2, 3)]
     command = (
@@ -338,7 +338,7 @@ def test_a_trainer_state_that_is_declared_is_read(lab: LiveServer) -> None:
     assert "hf/" not in refusals(lab, run)
 
 
-def test_a_state_that_an_earlier_run_left_takes_nothing_from_the_next_run(lab: LiveServer) -> None:
+def test_a_state_of_an_earlier_run_does_not_hide_new_entries(lab: LiveServer) -> None:
     folder = lab.project / "again"
     folder.mkdir()
 

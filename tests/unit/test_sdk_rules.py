@@ -79,7 +79,7 @@ NO_NUMBERS = ["0.5", b"1", None, [1.0], object(), Scalar("x"), pytest.param(10**
 
 
 @pytest.mark.parametrize("value", NO_NUMBERS)
-def test_what_is_no_number_is_refused(value: Any) -> None:
+def test_values_that_are_not_numbers_are_refused(value: Any) -> None:
     with pytest.raises(NotLoggable):
         number_text(value)
 
@@ -91,14 +91,14 @@ def test_every_float_comes_back_exactly(run: Run) -> None:
     assert [list(line["m"].values()) for line in written(run.dir)] == [values, values]
 
 
-def test_nan_and_the_infinities_survive_the_fast_way_too(run: Run) -> None:
+def test_nan_and_infinity_work_in_the_fast_path(run: Run) -> None:
     for value in (1.0, math.nan, math.inf, -math.inf, 2.0):
         run.log({"loss": value, "n": 1.0})
     got = [line["m"]["loss"] for line in written(run.dir)]
     assert [str(value) for value in got] == ["1.0", "nan", "inf", "-inf", "2.0"]
 
 
-def test_bad_values_are_said_once_and_cost_the_others_nothing(run: Run) -> None:
+def test_bad_values_are_reported_once_and_others_are_logged(run: Run) -> None:
     for _ in range(3):
         run.log({"loss": 0.5, "name": "resnet", "k" * 10_000_000: 1.0, "": 2.0, "none": None})
     assert [line["m"] for line in written(run.dir) if "m" in line] == [{"loss": 0.5}] * 3
@@ -108,12 +108,12 @@ def test_bad_values_are_said_once_and_cost_the_others_nothing(run: Run) -> None:
 
 
 @pytest.mark.parametrize("data", [3, None, "loss", [("loss", 1.0)], object()])
-def test_what_is_no_dict_is_refused_and_raises_nothing(run: Run, data: Any) -> None:
+def test_other_types_than_dicts_are_refused_without_an_exception(run: Run, data: Any) -> None:
     run.log(data)
     assert refusals(run) == {"log()": f"it takes a dict, not a {type(data).__name__}"}
 
 
-def test_a_hundred_thousand_keys_are_lines_that_can_be_read_in_one_go(run: Run) -> None:
+def test_a_hundred_thousand_keys_become_several_lines(run: Run) -> None:
     run.log({f"layer/{index}": float(index) for index in range(100_000)}, step=4)
     found = written(run.dir)
     assert sum(len(line["m"]) for line in found) == 100_000 and {line["s"] for line in found} == {4}
@@ -151,7 +151,7 @@ def test_steps_follow_the_rules_of_wandb(run: Run) -> None:
     assert found == {"a": 0, "b": 1, "c": 1, "d": 10, "e": 10, "f": 20, "g": 21, "h": -1, "i": 3}
 
 
-def test_batches_without_a_step_go_on_after_the_epoch_of_the_validation(run: Run) -> None:
+def test_batches_without_a_step_continue_after_the_validation_epoch(run: Run) -> None:
     for epoch in range(2):
         for _ in range(3):
             run.log({"train": 1.0})
@@ -165,13 +165,13 @@ def test_batches_without_a_step_go_on_after_the_epoch_of_the_validation(run: Run
 @pytest.mark.parametrize(
     "step", [2**63, -(2**63) - 1, 2.0**63, pytest.param(10**5000, id="huge"), 0.5, "7", math.nan, object()]
 )
-def test_a_step_that_is_none_is_said_and_the_point_is_put_on_no_other(run: Run, step: Any) -> None:
+def test_an_invalid_step_is_reported_and_not_replaced(run: Run, step: Any) -> None:
     run.log({"loss": 1.0}, step=step)
     assert [line["s"] for line in written(run.dir) if "m" in line] == []
     assert "step" in refusals(run)
 
 
-def test_after_the_last_step_there_is_no_next_one(run: Run) -> None:
+def test_after_the_last_possible_step_logging_is_refused(run: Run) -> None:
     run.log({"loss": 1.0}, step=-(2**63))
     run.log({"loss": 1.0}, step=2**63 - 1, commit=True)
     run.log({"loss": 2.0})
@@ -179,7 +179,7 @@ def test_after_the_last_step_there_is_no_next_one(run: Run) -> None:
     assert refusals(run) == {"step": f"the last possible step is {2**63 - 1}"}
 
 
-def test_steps_of_other_libraries_are_taken(run: Run) -> None:
+def test_steps_of_other_libraries_are_accepted(run: Run) -> None:
     for step in (3.0, True, Decimal(9)):
         run.log({"loss": 1.0}, step=step)  # type: ignore[arg-type]
     assert [line["s"] for line in written(run.dir)] == [3, 1, 9]
@@ -194,7 +194,7 @@ def test_the_summary_is_the_last_of_each_metric(run: Run) -> None:
     assert run.summary["loss"] == run.summary.loss == run.summary.get("loss") == 0.5
 
 
-def test_the_config_takes_what_scripts_pass(run: Run) -> None:
+def test_the_config_accepts_what_scripts_pass(run: Run) -> None:
     class Namespace:
         def __init__(self) -> None:
             self.lr, self.path = 0.1, Path("/data")
@@ -211,7 +211,7 @@ def test_the_config_takes_what_scripts_pass(run: Run) -> None:
     assert as_dict(None) == {} and as_dict(3) == {"config": 3}
 
 
-def test_a_list_of_another_library_is_a_list_and_what_would_be_endless_is_text() -> None:
+def test_lists_of_other_libraries_work_and_deep_nesting_becomes_text() -> None:
     assert plain({"dims": UserList([64, UserList([8])]), "steps": range(10**12)}) == {
         "dims": [64, [8]],
         "steps": "range(0, 1000000000000)",
@@ -242,7 +242,7 @@ def test_an_array_becomes_a_png(run: Run) -> None:
         encode_png(pixels, 5, 5, 3)
 
 
-def test_pictures_come_from_files_figures_and_lists(run: Run, tmp_path: Path) -> None:
+def test_images_come_from_files_figures_and_lists(run: Run, tmp_path: Path) -> None:
     class Figure:
         def savefig(self, target: Any, format: str) -> None:
             target.write(format.encode())
@@ -256,7 +256,7 @@ def test_pictures_come_from_files_figures_and_lists(run: Run, tmp_path: Path) ->
     assert [Path(run.dir, entry["path"]).read_bytes() for entry in stored] == [b"first", b"png", b"first", b"png"]
 
 
-def test_a_picture_that_is_none_costs_only_itself(run: Run) -> None:
+def test_an_invalid_image_loses_only_itself(run: Run) -> None:
     run.log({"a": Image("/does/not/exist.png"), "b": Image(3), "c": Image(Array((5,), b"12345")), "loss": 1.0})
     assert set(refusals(run)) == {"a", "b", "c"}
     assert written(run.dir)[-1]["m"] == {"loss": 1.0}
@@ -290,7 +290,7 @@ def test_saved_files_are_named_by_reference(run: Run, tmp_path: Path) -> None:
     assert len(refusals(run)) == 1
 
 
-def test_a_saved_file_among_the_runs_own_is_named_as_they_are(run: Run) -> None:
+def test_a_saved_file_in_the_run_folder_has_a_relative_path(run: Run) -> None:
     Path(run.dir, "artifacts/plots").mkdir(parents=True)
     Path(run.dir, "artifacts/plots/roc.html").touch()
     run.save(f"{run.dir}/artifacts/plots/*")
@@ -313,7 +313,7 @@ def test_the_rank_is_what_the_launcher_says(environ: dict[str, str], expected: i
     assert rank(environ) == expected
 
 
-def test_lines_that_find_no_room_are_bounded_and_counted(
+def test_lines_for_a_full_disk_are_limited_and_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(metrics_file, "_OWED_LIMIT", 1000)
@@ -332,7 +332,7 @@ def test_lines_that_find_no_room_are_bounded_and_counted(
     file.close()
 
 
-def test_the_server_is_woken_a_few_times_a_second_and_never_waited_for(tmp_path: Path) -> None:
+def test_the_server_is_woken_a_few_times_a_second_without_waiting(tmp_path: Path) -> None:
     fifo = tmp_path / "wake"
     os.mkfifo(fifo)
     file = MetricsFile(str(tmp_path), {"v": 1}, "run_1", str(fifo))
@@ -347,7 +347,7 @@ def test_the_server_is_woken_a_few_times_a_second_and_never_waited_for(tmp_path:
     file.close()
 
 
-def test_a_disk_without_room_for_a_folder_is_said_once_and_left_clean(
+def test_a_disk_without_room_for_a_folder_is_reported_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)

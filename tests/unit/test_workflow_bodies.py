@@ -63,9 +63,7 @@ def test_a_sync_body_that_is_late_is_ended_between_two_bytecodes(tmp_path: Path)
     assert ended.wait(60)
 
 
-def test_a_sync_body_that_cannot_be_ended_is_left_behind_and_not_tried_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_sync_body_that_cannot_be_ended_is_not_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("labwright.workflow.jobs._GRACE_SECONDS", 0.05)
     release = threading.Lock()
     release.acquire()
@@ -173,7 +171,7 @@ def test_a_result_of_another_type_than_declared_is_a_failure(tmp_path: Path) -> 
     assert "write a file and return its Path" in steps["opaque"].reason
 
 
-def test_sys_exit_in_a_body_is_a_failure_and_no_end(tmp_path: Path) -> None:
+def test_sys_exit_in_a_body_is_a_failure(tmp_path: Path) -> None:
     @task
     def leaves(x: float) -> float:
         raise SystemExit(int(x))

@@ -223,7 +223,7 @@ def test_refused(name: str) -> None:
     assert all(finding.place and finding.message for finding in found)
 
 
-def test_an_empty_workflow_and_what_is_none_are_refused() -> None:
+def test_an_empty_workflow_and_other_objects_are_refused() -> None:
     assert validate_contract(Workflow("w")).codes == ["empty"]
     assert validate_contract(None).codes == ["not_a_workflow"]
     assert validate_contract({"name": "w"}).codes == ["not_a_workflow"]
@@ -235,7 +235,7 @@ def test_a_result_that_names_nothing_is_refused() -> None:
     assert validate_contract(workflow).codes == ["unknown_source"]
 
 
-def test_a_mismatch_says_what_was_given_what_is_taken_and_what_to_do() -> None:
+def test_a_type_mismatch_names_both_types_and_a_fix() -> None:
     (finding,) = validate_contract(with_result(FAULTY["float into list[float]"][1])).findings
     assert finding.place == "total.inputs.values"
     assert "number.result is float, but the input takes list[float]" in finding.message
@@ -282,7 +282,7 @@ def _does_something(x: float) -> None:
 @pytest.mark.parametrize(
     "body", [_varies, _two_constants, _fills, _overwrites, _rounds, _starts_from_a_constant, _does_something]
 )
-def test_a_short_body_is_no_stub(body: Any) -> None:
+def test_a_short_body_is_not_a_stub(body: Any) -> None:
     assert validate_contract(with_result(_stub(body))).ok
 
 
@@ -294,7 +294,7 @@ def test_outputs_of_several_steps_are_gathered_in_a_list() -> None:
     assert validate_contract(with_result(gather)).ok
 
 
-def test_a_metric_may_be_produced_under_a_name_of_which_only_a_run_knows_a_part() -> None:
+def test_a_metric_name_may_have_a_part_known_only_at_run_time() -> None:
     workflow = Workflow("w")
     runs = workflow.add(train(produces=["*_acc"]), {"data": "d"})
     workflow.result("runs", runs.output("runs"))
@@ -311,7 +311,7 @@ def test_an_experiment_knows_its_runs_and_their_commands() -> None:
     )
 
 
-def test_the_size_of_an_absurd_grid_is_known_without_making_it() -> None:
+def test_the_size_of_a_huge_grid_is_computed_without_listing_it() -> None:
     grid = {f"p{index}": list(range(100)) for index in range(10)}
     assert train(grid=grid, baseline=None, seeds=[]).size == 100**10
 

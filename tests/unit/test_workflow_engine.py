@@ -97,7 +97,7 @@ def built(build: Any, **options: Any) -> Workflow:
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
-def test_values_travel_by_name_through_fan_out_and_fan_in(tmp_path: Path, concurrency: int) -> None:
+def test_values_are_passed_by_name_through_fan_out_and_fan_in(tmp_path: Path, concurrency: int) -> None:
     result = run(built(fan), tmp_path, concurrency=concurrency)
     assert result.status == "finished" and result.results == {"final": 18.0}
     assert result.value("score", "table") == [0.0, 1.0, 4.0, 9.0]
@@ -117,7 +117,7 @@ def test_a_second_run_repeats_nothing(tmp_path: Path) -> None:
     assert {outcome.reused for outcome in result.steps.values()} == {1, 4}
 
 
-def test_only_what_an_input_change_reaches_runs_again(tmp_path: Path) -> None:
+def test_only_steps_after_a_changed_input_run_again(tmp_path: Path) -> None:
     run(built(fan), tmp_path)
     CALLS.clear()
     run(built(fan, inputs={"offset": 0.0}), tmp_path)
@@ -204,7 +204,7 @@ def located(x: float) -> Point:
     return Point(x, Path("somewhere"))
 
 
-def test_dataclasses_and_paths_come_out_as_they_went_in(tmp_path: Path) -> None:
+def test_dataclasses_and_paths_are_restored(tmp_path: Path) -> None:
     workflow = Workflow("w")
     point = workflow.add(located, inputs={"x": float("inf")})
     workflow.add(square, inputs={"value": point.output("x")})
@@ -220,7 +220,7 @@ def changes(values: list[float]) -> list[float]:
     return values
 
 
-def test_no_task_can_change_what_another_one_is_given(tmp_path: Path) -> None:
+def test_no_task_can_change_the_input_of_another(tmp_path: Path) -> None:
     workflow = Workflow("w")
     source = workflow.add(numbers, inputs={"count": 2})
     first = workflow.add(changes, inputs={"values": source.output()})
@@ -241,7 +241,7 @@ def reads(path: Path) -> str:
     return path.read_text()
 
 
-def test_a_file_that_is_gone_or_changed_is_made_again(tmp_path: Path) -> None:
+def test_a_missing_or_changed_file_is_written_again(tmp_path: Path) -> None:
     file = tmp_path / "model.bin"
     workflow = Workflow("w")
     made = workflow.add(writes, inputs={"path": tmp_path / "model.bin", "text": "weights"})
@@ -254,7 +254,7 @@ def test_a_file_that_is_gone_or_changed_is_made_again(tmp_path: Path) -> None:
     assert CALLS == ["writes"]
 
 
-def test_a_large_value_is_kept_in_a_file_of_its_own(tmp_path: Path) -> None:
+def test_a_large_value_has_its_own_file(tmp_path: Path) -> None:
     workflow = Workflow("w")
     values = workflow.add(numbers, inputs={"count": 50_000})
     workflow.add(score, inputs={"values": values.output()})
@@ -268,7 +268,7 @@ def test_a_large_value_is_kept_in_a_file_of_its_own(tmp_path: Path) -> None:
     assert CALLS == ["numbers", "score"]
 
 
-def test_a_body_may_wait_for_somebody_and_is_asked_again(tmp_path: Path) -> None:
+def test_a_suspended_body_is_tried_again(tmp_path: Path) -> None:
     answers: list[float] = []
 
     @task
@@ -287,7 +287,7 @@ def test_a_body_may_wait_for_somebody_and_is_asked_again(tmp_path: Path) -> None
     assert run(workflow, tmp_path, environment={}).value("square") == 9.0
 
 
-def test_a_forgotten_step_runs_again_and_what_it_feeds_only_if_it_differs(tmp_path: Path) -> None:
+def test_a_forgotten_step_runs_again_and_its_users_only_if_it_differs(tmp_path: Path) -> None:
     run(built(fan), tmp_path)
     CALLS.clear()
     Store(tmp_path).forget("numbers")
@@ -303,7 +303,7 @@ def best_lr(runs: list[dict[str, Any]]) -> float:
     return float(max(runs, key=lambda made: made["metrics"]["acc"])["params"]["lr"])
 
 
-def test_an_experiment_is_executed_by_whoever_runs_the_workflow(tmp_path: Path) -> None:
+def test_an_experiment_is_executed_by_run_experiment(tmp_path: Path) -> None:
     workflow = Workflow("w")
     train = workflow.add(EXPERIMENT)
     workflow.add(best_lr, inputs={"runs": train.output("runs")})
@@ -341,7 +341,7 @@ def test_two_runs_never_share_a_store(tmp_path: Path) -> None:
         run(built(fan), tmp_path)
 
 
-def test_a_child_forked_by_another_thread_does_not_keep_the_store(tmp_path: Path) -> None:
+def test_a_child_forked_by_another_thread_does_not_hold_the_lock(tmp_path: Path) -> None:
     """Until it execs, it has every file that was open then."""
     with Store(tmp_path) as store:
         assert store._fd is not None
@@ -352,7 +352,7 @@ def test_a_child_forked_by_another_thread_does_not_keep_the_store(tmp_path: Path
         os.close(inherited)
 
 
-def test_the_log_grows_by_lines_and_tells_the_whole_story(tmp_path: Path) -> None:
+def test_the_log_holds_every_fact(tmp_path: Path) -> None:
     heard: list[dict[str, Any]] = []
     run(built(fan), tmp_path, on_event=heard.append)
     lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]

@@ -212,7 +212,7 @@ _ITSELF: list[Any] = []
 _ITSELF.append(_ITSELF)
 
 
-def test_a_constant_that_holds_itself_ends() -> None:
+def test_a_constant_that_contains_itself_is_read() -> None:
     def reads() -> int:
         return len(_ITSELF)
 
@@ -227,7 +227,7 @@ class _Anything:
 _ANYTHING = _Anything()
 
 
-def test_an_object_that_answers_to_any_name_ends() -> None:
+def test_an_object_with_every_attribute_is_read() -> None:
     def reads() -> Any:
         return _ANYTHING
 

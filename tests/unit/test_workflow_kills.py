@@ -88,7 +88,7 @@ def test_killed_at_every_line_it_resumes_without_repeating_finished_work(tmp_pat
     assert len(done) == 6  # the last kill came when everything had finished
 
 
-def test_killed_at_any_moment_again_and_again_it_gets_there(tmp_path: Path) -> None:
+def test_killed_repeatedly_it_still_finishes(tmp_path: Path) -> None:
     store = tmp_path / "store"
     for kills in range(40):
         before, done = ran(store), finished(store)
@@ -134,7 +134,7 @@ def whole_log(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_log_torn_at_any_byte_is_read_as_far_as_it_is_whole(
+def test_a_log_cut_at_any_byte_is_read_up_to_the_cut(
     whole_log: bytes, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:
     torn = whole_log[: data.draw(st.integers(0, len(whole_log)))]

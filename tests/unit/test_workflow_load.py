@@ -188,7 +188,7 @@ EFFECTS = {
 
 
 @pytest.mark.parametrize("name", EFFECTS)
-def test_what_an_import_does_to_the_machine_is_told(
+def test_side_effects_of_an_import_are_reported(
     project: Project, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -197,7 +197,7 @@ def test_what_an_import_does_to_the_machine_is_told(
     assert answer["ok"] and words in [effect["what"] for effect in answer["effects"]], answer
 
 
-def test_the_small_package_has_the_workflow_and_nothing_that_it_does_not_need(project: Project) -> None:
+def test_the_small_package_has_the_workflow_and_imports_little(project: Project) -> None:
     folder = project.small / "labwright"
     assert (folder / "workflow" / "engine.py").is_file() and not (folder / "store").exists()
     code = "import labwright.workflow, sys, json; print(json.dumps(sorted(sys.modules)))"
@@ -249,7 +249,7 @@ def create_workflow() -> Workflow:
         ("nowhere", {}, 1, {"status": "failed", "error": "there is no task 'nowhere' in w"}),
     ],
 )
-def test_one_task_can_be_performed_in_a_process_of_its_own(
+def test_one_task_can_run_in_its_own_process(
     project: Project, step: str, inputs: dict[str, Any], code: int, expected: dict[str, Any]
 ) -> None:
     (project.root / "src" / "experiment" / "workflow.py").write_text(STEPS)

@@ -120,7 +120,7 @@ def test_both_spellings_of_a_type_are_one_type() -> None:
     assert str(kind("dict[str, list[float]] | None")) == "dict[str, list[float]] | None"
 
 
-def test_a_name_that_leads_nowhere_is_unknown_and_says_so() -> None:
+def test_an_unresolved_name_is_an_unknown_type() -> None:
     unknown = kind("list[NoSuchThing]")
     assert unknown.form == "unknown" and "NoSuchThing" in str(unknown)
 
@@ -138,7 +138,7 @@ def test_an_annotation_is_never_executed() -> None:
     assert kind("__import__('os').abort()").form == "unknown"
 
 
-def test_the_fields_of_a_result_are_outputs_of_their_own() -> None:
+def test_the_fields_of_a_result_are_outputs() -> None:
     @task
     def measure(path: Path, tries: int = 3) -> Row:
         raise AssertionError(path, tries)
