@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,9 +13,10 @@ import pytest
 
 from labwright.client import connection, follow
 from labwright.client.address import locate
-from labwright.client.follow import wait_for_plan
+from labwright.client.follow import watch
 from labwright.client.lab import LabClient
 from labwright.domain.errors import ServerUnreachable
+from labwright.domain.event import EventType
 from labwright.paths import ProjectPaths
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer
@@ -53,7 +55,14 @@ class Waiting:
 
     def _follow(self, plan_id: str) -> None:
         try:
-            self.plan = wait_for_plan(self._client, plan_id, self.told.append, timeout=120)
+            deadline = time.monotonic() + 120
+            query: dict[str, object] = {"types": f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS}"}
+            for plan, _ in watch(
+                self._client, lambda: self._client.plan(plan_id), query, self.told.append, deadline=deadline
+            ):
+                if not plan["compiling_by"]:
+                    self.plan = plan
+                    return
         except ServerUnreachable as error:
             self.failure = error
         finally:

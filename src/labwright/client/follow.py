@@ -12,10 +12,7 @@ from typing import Any, TypeVar
 from labwright.client.lab import LabClient
 from labwright.domain.errors import LabwrightError, ServerUnreachable
 from labwright.domain.event import EventType
-from labwright.domain.plan import PlanStatus
 from labwright.domain.run import TERMINAL, RunStatus
-from labwright.domain.sweep import ENDED as SWEEP_ENDS
-from labwright.domain.sweep import SweepStatus
 
 SILENCE_SECONDS = 45.0  # the server sends something every 15 s
 PATIENCE_SECONDS = 15.0  # how long a restart of the server may take
@@ -143,34 +140,6 @@ def wait_for_ends(
                 changed(run)
         if not left:
             return
-
-
-def wait_for_sweep(client: LabClient, sweep_id: str, notice: Notice, timeout: float) -> Json:
-    """Return the sweep when it has ended or is paused."""
-    query: dict[str, object] = {"types": EventType.SWEEP_STATUS}
-    deadline = time.monotonic() + timeout
-
-    def concerns(frame: Frame) -> bool:
-        return bool(frame.data.get("sweep_id") == sweep_id)
-
-    for sweep, _ in watch(client, lambda: client.sweep(sweep_id), query, notice, concerns=concerns, deadline=deadline):
-        if sweep["status"] in {*SWEEP_ENDS, SweepStatus.PAUSED}:
-            return sweep
-    raise WaitTimedOut
-
-
-def wait_for_plan(client: LabClient, plan_id: str, notice: Notice, timeout: float) -> Json:
-    """Return the plan when nothing compiles, checks or executes it."""
-    query: dict[str, object] = {"types": f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS},{EventType.PLAN_DELETED}"}
-    deadline = time.monotonic() + timeout
-
-    def concerns(frame: Frame) -> bool:
-        return bool(frame.data["data"].get("plan_id") == plan_id)
-
-    for plan, _ in watch(client, lambda: client.plan(plan_id), query, notice, concerns=concerns, deadline=deadline):
-        if not plan["compiling_by"] and plan["status"] != PlanStatus.EXECUTING:
-            return plan
-    raise WaitTimedOut
 
 
 def changes_until_started(client: LabClient, run_id: str, notice: Notice) -> Iterator[Json]:

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,7 +16,6 @@ import typer
 
 from labwright.cli.command import NEW, GoalGroup, Yes, group, with_client
 from labwright.cli.formatting import visible
-from labwright.cli.plans.editor import edit_text
 from labwright.cli.plans.new import answer, new, read_text
 from labwright.cli.plans.review import execute, report, review, stop, validate
 from labwright.cli.plans.view import COLUMNS, VERSION_COLUMNS, plan_in_full, plan_line, show_faults
@@ -22,6 +28,7 @@ from labwright.domain.plan_document.reader import LONGEST, read
 
 Json = dict[str, Any]
 _LONGEST_TITLE = 200
+_FALLBACK_EDITORS = ("nano", "vi")
 
 plan = group(GoalGroup, subcommand_metavar="GOAL | COMMAND [ARGS]...", no_args_is_help=True)
 plan.command(NEW)(new)
@@ -149,7 +156,7 @@ def edit(
     plan_id = plan_id_of(client, reference)
     found = client.plan(plan_id) if file is None else client.plan_file(plan_id, file)
     text, name = found["raw_markdown" if file is None else "content"], f"{plan_id}.md" if file is None else file
-    with edit_text(text, Path(name).name) as edited:
+    with _edit_text(text, Path(name).name) as edited:
         if edited.text == text:
             note("No changes.")
             return
@@ -167,6 +174,58 @@ def edit(
         return
     screen.result(saved, lambda _: screen.item(plan_id, f"{saved['path']} saved"))
     screen.suggest(f"Validate it: labwright plan validate {plan_id}")
+
+
+class _EditedFile:
+    """A file in the user's editor. It is kept if its text cannot be saved."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.kept = False
+
+    @property
+    def text(self) -> str:
+        try:
+            return self.path.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            raise Invalid("The edited text is not UTF-8.", hint=f"Your text is in {self.keep()}.") from error
+
+    def keep(self) -> Path:
+        self.kept = True
+        return self.path
+
+
+@contextmanager
+def _edit_text(text: str, name: str) -> Iterator[_EditedFile]:
+    folder = Path(tempfile.mkdtemp(prefix="labwright-"))
+    edited = _EditedFile(folder / name)
+    try:
+        edited.path.write_bytes(text.encode())
+        _open(edited)
+        yield edited
+    finally:
+        if not edited.kept:
+            shutil.rmtree(folder)
+
+
+def _open(edited: _EditedFile) -> None:
+    command = _editor()
+    try:
+        code = subprocess.run([*command, str(edited.path)], check=False).returncode
+    except OSError as error:
+        raise Invalid(f"{command[0]} cannot be started: {error.strerror}.", hint="Set EDITOR.") from error
+    if code != 0:
+        raise Invalid(f"{command[0]} exited with {code}; nothing was saved.", hint=f"Your text is in {edited.keep()}.")
+
+
+def _editor() -> list[str]:
+    chosen = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "")
+    if chosen:
+        return chosen
+    found = next((name for name in _FALLBACK_EDITORS if shutil.which(name)), None)
+    if found is None:
+        raise Invalid("No editor was found.", hint="Set EDITOR, for example: export EDITOR=nano")
+    return [found]
 
 
 @plan.command("versions")
