@@ -80,7 +80,7 @@ def test_questions_are_asked_at_a_terminal_and_printed_elsewhere(lab: LiveServer
     answered = labwright(lab, "plan", "answer", plan_id, "1, 3")
     assert answered.returncode == 0, answered.stdout
     refused = labwright(lab, "plan", "answer", plan_id, "1, 3")
-    assert refused.returncode == 1 and "asks nothing" in refused.stderr
+    assert refused.returncode == 1 and "has no open questions" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_questions_are_asked_at_a_terminal_and_printed_elsewhere(lab: LiveServer
         (("",), "goal is empty"),
         (("degree 1 and 3 in fitt.py, lowest test_mse",), "Did you mean fit.py"),
         (("shwo", "plan-1"), "labwright plan show"),
-        (("degree",), "one word is no goal"),
+        (("degree",), "one word is not a goal"),
         (("--report", "nowhere.md"), "cannot be read"),
         (("--report", "/bin/true"), "pdftotext"),
         (("--from-node", "IngestReport", "a goal"), "--from-plan"),
@@ -125,7 +125,7 @@ def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp
     reject = ("plan", "review", plan_id, "--reject", "--reason", "again", "--node", "GenerateTaskImplementations")
     mended = labwright(lab, *reject)
     assert mended.returncode == 0 and plan_id in mended.stdout
-    assert "works by rules and read no reason" in mended.stdout
+    assert "follows fixed rules and ignores the reason" in mended.stdout
     assert "subprocess" not in labwright(lab, "plan", "show", plan_id, "--file", CODE).stdout
     typed = "n\nuse 2 seeds\nDraftPlan\nDraftImplementationPlan\n"
     shown = COLOUR.sub("", at_terminal(lab, "plan", "review", plan_id, typed=typed, question=YES_OR_NO))

@@ -52,7 +52,7 @@ def _show(screen: Screen, event: Json) -> None:
         screen.json_line(event)
         return
     when, by = clock_time(event["time"]), f"  ({event['actor']})"
-    head = f"{event['type']:<14} ", f"{_subject(event):<16} "
+    head = f"{event['type']:<15} ", f"{_subject(event):<16} "
     details = _details(event)
     if screen.is_terminal:  # one line per event
         when = when[5:]  # without the year

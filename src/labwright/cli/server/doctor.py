@@ -206,10 +206,10 @@ def _server_models(client: LabClient) -> Iterator[DoctorCheck]:
     try:
         names = {tier["model"] for tier in client.models()["tiers"]}
     except LabwrightError as error:
-        yield DoctorCheck(name="server models", status=WARN, said=error.message, fix=error.hint)
+        yield DoctorCheck(name="its models", status=WARN, said=error.message, fix=error.hint)
         return
     said = f"{', '.join(sorted(names))}; conversations are sent to them" if names else "none"
-    yield DoctorCheck(name="server models", status=OK, said=said)
+    yield DoctorCheck(name="its models", status=OK, said=said)
 
 
 def _unreachable(paths: ProjectPaths, error: ServerUnreachable) -> DoctorCheck:
