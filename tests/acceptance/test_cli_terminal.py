@@ -211,7 +211,7 @@ def test_a_question_that_was_answered_elsewhere_does_not_end_the_conversation(se
     (asked,) = server.get("/approvals?status=pending")
     server.post(f"/approvals/{asked['id']}/respond", {"approved": False, "reason": "not yet"})
     terminal.type("y\n")
-    assert f"Approval {asked['id']} is denied already." in terminal.until("so nothing was done.")
+    assert f"Approval {asked['id']} is already denied." in terminal.until("so nothing was done.")
     terminal.until("› ")
     terminal.type("\x04")
     assert "Continue: labwright chat --session" in terminal.rest()

@@ -71,7 +71,7 @@ def test_doctor_asks_each_configured_model_one_small_question(
     assert sorted(asked.body["model"] for asked in fake.asked) == ["able", "small"]
     assert all(asked.body["max_tokens"] <= 16 for asked in fake.asked)
     (asks,) = [check["said"] for check in checks if check["name"] == "its models"]
-    assert asks == "anthropic:able, anthropic:small; what is said there goes to them"
+    assert asks == "anthropic:able, anthropic:small; conversations are sent to them"
     said = [check["said"] for check in checks if check["name"] == "model"]
     assert sorted(said) == ["anthropic:able answers, 120 tokens", "anthropic:small answers, 120 tokens"]
     spent = server.get("/models")["spent"]
