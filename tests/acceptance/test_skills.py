@@ -239,7 +239,7 @@ def test_an_agent_gets_no_fresher_token_than_its_own(lab: LiveServer, agent: str
 
 def test_the_catalog_is_what_an_agent_may_call(lab: LiveServer) -> None:
     catalog = render(lab, "agent-mode").split("## Available API Endpoints")[1].split("\n---\n")[0]
-    offered, refused = catalog.split("A person's alone")
+    offered, refused = catalog.split("Only a person may call")
     assert "`POST /runs` `{command*, " in offered
     assert "DELETE /runs/{run_id}" in refused and "DELETE" not in offered
     for path, methods in lab.get("/openapi.json")["paths"].items():
