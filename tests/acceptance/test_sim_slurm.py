@@ -116,6 +116,6 @@ def test_a_user_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_p
     """As in many containers."""
     monkeypatch.setattr("os.getuid", lambda: 3_999_999)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with pytest.raises(Invalid, match="none for number 3999999"), simulated_slurm(SlurmSize(nodes=1, gpus=0)):
+    with pytest.raises(Invalid, match="none for user id 3999999"), simulated_slurm(SlurmSize(nodes=1, gpus=0)):
         pass
     assert list(tmp_path.iterdir()) == []

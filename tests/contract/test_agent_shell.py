@@ -23,8 +23,8 @@ from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden
 from labwright.gpu.probe import find_pynvml_dir
 from labwright.processes import all_pids
-from labwright.sandbox.fences import Limits
-from labwright.sandbox.machine import View, machine_command
+from labwright.sandbox.fences import SandboxLimits
+from labwright.sandbox.machine import MachineView, machine_command
 from labwright.sim.gpus import SimulatedGpus
 from tests.support.lab import lab_in
 from tests.support.live_server import LiveServer
@@ -226,7 +226,7 @@ def test_neither_a_folder_nor_a_link_takes_the_place_of_settings(lab: Lab) -> No
     config.unlink()
 
 
-# Limits
+# SandboxLimits
 
 
 def test_processor_time_ends_also_where_several_share_it(lab: Lab) -> None:
@@ -282,7 +282,7 @@ def test_a_stopped_turn_ends_it_at_once(lab: Lab) -> None:
 
 
 def test_a_killed_server_leaves_no_command_behind(lab: Lab) -> None:
-    command = machine_command(["sleep", "616.5"], View(), Limits())
+    command = machine_command(["sleep", "616.5"], MachineView(), SandboxLimits())
     owner = subprocess.Popen([sys.executable, "-c", f"import subprocess; subprocess.run({command!r})"])
     wait_until(lambda: sleeping("616.5"), "the command to run")
     owner.kill()
@@ -338,7 +338,7 @@ def test_a_user_without_rights_has_the_same_view(stage: Path) -> None:
     somebody = TestUser(f"lw-view-{os.getpid() % 100000}", stage)
     project = somebody.make_folder(stage / "project")
     script = f"echo made > {project}/file; cat /proc/{os.getpid()}/environ; touch /tmp/x /etc/x; ls /dev; id -u"
-    command = machine_command(["bash", "-c", script], View(writable=(str(project),)), Limits())
+    command = machine_command(["bash", "-c", script], MachineView(writable=(str(project),)), SandboxLimits())
     try:
         done = subprocess.run(somebody.command(*command), capture_output=True, text=True, check=False)
     finally:

@@ -14,19 +14,18 @@ from typing import Any
 import pytest
 
 from labwright.processes import all_pids
-from labwright.sandbox import SCRATCH, Fence, Limits, Outcome, containment, run_contained
-from labwright.sandbox.elsewhere import NO_SANDBOX, only_where_it_works
-from labwright.sandbox.fences import limits_command
-from labwright.sandbox.trial import fault_of
+from labwright.sandbox import SCRATCH, Fence, SandboxLimits, SandboxResult, containment, run_contained
+from labwright.sandbox.child import fault_of
+from labwright.sandbox.fences import NO_SANDBOX, limits_command, only_where_it_works
 from tests.support.other_user import TestUser
 
 PYTHON_FOLDERS = {folder: folder for folder in {sys.prefix, sys.base_prefix}}
 
 
-def run(code: str, **limits: Any) -> Outcome:
+def run(code: str, **limits: Any) -> SandboxResult:
     fence = Fence(read_only=PYTHON_FOLDERS, environment={"PATH": "/usr/bin"})
     command = [sys.executable, "-I", "-c", textwrap.dedent(code)]
-    return run_contained(command, fence, Limits(**{"wall_seconds": 30.0, **limits}))
+    return run_contained(command, fence, SandboxLimits(**{"wall_seconds": 30.0, **limits}))
 
 
 def test_this_machine_can_contain() -> None:
@@ -211,7 +210,7 @@ def test_leaving_by_the_back_door_is_still_an_exit() -> None:
 def test_somebody_without_rights_is_contained_as_well(stage: Path) -> None:
     code = (
         "import json; from labwright.sandbox import *;"
-        "found = run_contained(['/usr/bin/python3', '-I', '-c', 'open(\"/etc/passwd\")'], Fence(), Limits());"
+        "found = run_contained(['/usr/bin/python3', '-I', '-c', 'open(\"/etc/passwd\")'], Fence(), SandboxLimits());"
         "print(json.dumps([containment().kind, found.exit_code, found.output.decode()]))"
     )
     somebody = TestUser(f"lw-box-{os.getpid() % 100000}", stage)
@@ -232,7 +231,7 @@ def test_a_bubblewrap_that_may_not_be_used_is_told_as_such(tmp_path: Path) -> No
 
 
 def test_without_bubblewrap_the_limits_still_hold() -> None:
-    command = limits_command([sys.executable, "-c", "x = bytearray(2 << 30)"], Fence(), Limits(memory_mb=512))
+    command = limits_command([sys.executable, "-c", "x = bytearray(2 << 30)"], Fence(), SandboxLimits(memory_mb=512))
     if os.geteuid() == 0:
         command = command[command.index("--") + 1 :]  # this interpreter may lie where only root gets
     assert b"MemoryError" in subprocess.run(command, capture_output=True, check=False).stderr

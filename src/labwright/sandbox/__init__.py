@@ -1,7 +1,7 @@
-"""Run code that nobody has vouched for: it sees what it is given, writes into a scratch folder, and ends in time.
+"""Run untrusted code: it sees only the folders it is given, writes into a scratch folder, and ends in time.
 
-`containment()` tells what this machine can hold back; `run_contained()` does it. By bubblewrap where that works, and by
-the kernel's limits alone where it does not, which holds back far less and says so.
+`containment()` says what this machine can contain; `run_contained()` runs a command. It uses bubblewrap if that works,
+else only the kernel's limits, which contain far less.
 """
 
 from __future__ import annotations
@@ -10,12 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
-from labwright.sandbox.child import TIME, Kept, run_child
-from labwright.sandbox.fences import SCRATCH, Fence, Limits, bubblewrap_command, limits_command
-from labwright.sandbox.trial import fault_of
-from labwright.sandbox.watch import over_memory
+from labwright.sandbox.child import TIME, Kept, fault_of, over_memory, run_child
+from labwright.sandbox.fences import SCRATCH, Fence, SandboxLimits, bubblewrap_command, limits_command
 
-__all__ = ["SCRATCH", "Containment", "Fence", "Limits", "Outcome", "containment", "run_contained"]
+__all__ = ["SCRATCH", "Containment", "Fence", "SandboxLimits", "SandboxResult", "containment", "run_contained"]
 _LIMITED = ("processor time", "memory", "number of processes", "size of files", "time")
 
 
@@ -28,9 +26,9 @@ class Containment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class SandboxResult:
     exit_code: int  # 128 + n for signal n
-    output: bytes  # what it said on both streams, the first part of it
+    output: bytes  # the first part of both streams
     output_bytes: int
     timed_out: bool
     wall_seconds: float
@@ -43,7 +41,7 @@ class Outcome:
 
 @cache
 def containment() -> Containment:
-    fault = fault_of(bubblewrap_command(["/bin/true"], Fence(), Limits()), {})
+    fault = fault_of(bubblewrap_command(["/bin/true"], Fence(), SandboxLimits()), {})
     if not fault:
         return Containment(
             kind="bubblewrap",
@@ -57,8 +55,8 @@ def containment() -> Containment:
     )
 
 
-def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: bytes = b"") -> Outcome:
-    """Answers when it and everything it started has ended. `given`, a few bytes, is what it reads on its input."""
+def run_contained(command: Sequence[str], fence: Fence, limits: SandboxLimits, given: bytes = b"") -> SandboxResult:
+    """Run a command until it and everything it started has ended. `given`: a few bytes for its standard input."""
     how = containment()
     build = bubblewrap_command if how.kind == "bubblewrap" else limits_command
     kept = Kept(limits.output_bytes)
@@ -71,7 +69,7 @@ def run_contained(command: Sequence[str], fence: Fence, limits: Limits, given: b
         given,
         enough=lambda pid: over_memory(pid, limits),
     )
-    return Outcome(
+    return SandboxResult(
         exit_code=ended.exit_code,
         output=bytes(kept.head),
         output_bytes=kept.size,

@@ -1,16 +1,17 @@
-"""The commands that hold another command back: what it sees, what it may use, as whom it runs."""
+"""Build the command lines that contain another command: what it sees, what it may use, as which user it runs."""
 
 from __future__ import annotations
 
 import os
 import random
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 SCRATCH = "/scratch"
 _TMP, _SHM = "/tmp", "/dev/shm"  # noqa: S108 - of the contained command alone
-# What a program needs of /etc to start at all; nothing that names people or secrets.
+# The files of /etc that programs need to start; nothing that names people or secrets.
 _ETC = (
     "/etc/ld.so.cache",
     "/etc/ld.so.conf",
@@ -20,22 +21,22 @@ _ETC = (
     "/etc/mime.types",
 )
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-_SPARE_UIDS = (61184, 65519)  # kept by systemd for processes without a person; nobody has files there
+_SPARE_UIDS = (61184, 65519)  # reserved by systemd for dynamic users, who own no files
 _SHARED_MEMORY = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fence:
-    """What a contained command sees. Folders keep their own paths unless a second one is given."""
+    """What a contained command sees."""
 
-    read_only: Mapping[str, str] = field(default_factory=dict)  # here: there
-    writable: Mapping[str, str] = field(default_factory=dict)  # likewise; beside scratch
+    read_only: Mapping[str, str] = field(default_factory=dict)  # path here -> path inside
+    writable: Mapping[str, str] = field(default_factory=dict)  # the same; besides scratch
     workdir: str = "/"
     environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class SandboxLimits:
     wall_seconds: float = 120.0
     cpu_seconds: int = 60
     memory_mb: int = 4096
@@ -45,8 +46,8 @@ class Limits:
     output_bytes: int = 1 << 20
 
 
-def bubblewrap_command(command: Sequence[str], fence: Fence, limits: Limits) -> list[str]:
-    """As root the mounts are made by root, who can reach everybody's folders, and the rights are dropped inside."""
+def bubblewrap_command(command: Sequence[str], fence: Fence, limits: SandboxLimits) -> list[str]:
+    """Return the bwrap command. As root, root makes the mounts, as it can reach all folders, and drops its rights."""
     is_root = os.geteuid() == 0
     return [
         "bwrap",
@@ -71,7 +72,7 @@ _USERS_NAMESPACES = ("--unshare-all",)
 _ROOTS_NAMESPACES = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try")
 
 
-def limits_command(command: Sequence[str], _fence: Fence, limits: Limits) -> list[str]:
+def limits_command(command: Sequence[str], _fence: Fence, limits: SandboxLimits) -> list[str]:
     return [*(_as_nobody() if os.geteuid() == 0 else ()), *within(limits), *command]
 
 
@@ -86,7 +87,7 @@ def _system_mounts() -> list[str]:
 
 
 def _mounts(folders: Mapping[str, str], bind: str) -> list[str]:
-    """Outer folders first, so that none hides an inner one, in parents that anybody may pass through."""
+    """Mount outer folders first, so that none hides an inner one, with parents that everybody may enter."""
     mounts: list[str] = []
     for here, there in sorted(folders.items(), key=lambda item: item[1]):
         for parent in reversed(PurePosixPath(there).parents[:-1]):
@@ -96,17 +97,17 @@ def _mounts(folders: Mapping[str, str], bind: str) -> list[str]:
 
 
 def _as_nobody() -> list[str]:
-    """A user of its own for each: root is bound by no limit of processes, and another's processes would count too."""
+    """Switch to a random spare user: root has no process limit, and processes of a real user would count too."""
     user = str(random.SystemRandom().randint(*_SPARE_UIDS))
     rights = ("--clear-groups", "--no-new-privs", "--inh-caps=-all")
     return ["setpriv", "--reuid", user, "--regid", user, *rights, "--"]
 
 
-def within(limits: Limits) -> list[str]:
-    """Memory counts as what it allocates, not as what it maps: libraries map gigabytes that they never touch."""
+def within(limits: SandboxLimits) -> list[str]:
+    """Return the prlimit command. Memory counts what is allocated, as libraries map gigabytes that they never use."""
     return [
         "prlimit",
-        f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",  # told first, and killed if that is not heeded
+        f"--cpu={limits.cpu_seconds}:{limits.cpu_seconds + 1}",  # a signal first, then a kill
         f"--data={limits.memory_mb << 20}",
         f"--nproc={limits.processes}",
         f"--fsize={limits.scratch_mb << 20}",
@@ -114,3 +115,12 @@ def within(limits: Limits) -> list[str]:
         "--core=0",
         "--",
     ]
+
+
+NO_SANDBOX = "labwright: bubblewrap does not work on"  # and the machine's name
+
+
+def only_where_it_works(command: str) -> str:
+    """Return a shell line that runs the command if bubblewrap works on that machine, else prints a message."""
+    tried = shlex.join(bubblewrap_command(["/bin/true"], Fence(), SandboxLimits()))
+    return f'{tried} || {{ echo "{NO_SANDBOX} $(uname -n)"; exit 1; }}; {command}'

@@ -1,7 +1,7 @@
-"""The machine as its user sees it, read-only: for commands that look around and may not change things.
+"""A read-only view of the whole machine, for commands that may read but not change things.
 
-Unlike a `Fence` this shows everything that is not hidden. Devices are the harmless few, `/tmp` and `/run` are empty,
-and other processes can be listed but neither signalled nor looked into.
+Unlike a `Fence` this shows everything that is not hidden. Only harmless devices exist, `/tmp` and `/run` are empty, and
+other processes can be listed but neither signalled nor inspected.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from labwright.sandbox.fences import Limits, within
+from labwright.sandbox.fences import SandboxLimits, within
 
 _NOTHING = "/dev/null"
 _SHM = "/dev/shm"  # noqa: S108 - of the contained command alone
 _EMPTY = ("/tmp", "/var/tmp", "/run", _SHM)  # noqa: S108 - likewise
 _SECRET_FOLDERS = (".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".config/gcloud", ".config/gh")
 _SECRET_FILES = (".netrc", ".git-credentials", ".pypirc", ".pgpass", ".bash_history", ".zsh_history")
-_LISTENS = "00010000"  # the flag of a socket that takes connections, in /proc/net/unix
+_LISTENS = "00010000"  # the flag of a listening socket in /proc/net/unix
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """What differs from what the user sees. Paths are real ones, without links."""
+class MachineView:
+    """How the view differs from what the user sees. Paths must be real ones, without links."""
 
     writable: tuple[str, ...] = ()
-    read_only: tuple[str, ...] = ()  # shown as it is, also inside of what is empty or writable
-    hidden: tuple[str, ...] = ()  # files and folders that are empty
-    shown: tuple[str, ...] = ()  # inside of what is hidden
-    replaced: Mapping[str, str] = field(default_factory=dict)  # file: what stands in its place
+    read_only: tuple[str, ...] = ()  # shown unchanged, even inside empty or writable folders
+    hidden: tuple[str, ...] = ()  # files and folders that appear empty
+    shown: tuple[str, ...] = ()  # shown even inside hidden folders
+    replaced: Mapping[str, str] = field(default_factory=dict)  # file -> its replacement
     workdir: str = "/"
 
 
-def machine_command(command: Sequence[str], view: View, limits: Limits) -> list[str]:
-    """A namespace of its own for users takes away what even the same user may do to processes outside."""
+def machine_command(command: Sequence[str], view: MachineView, limits: SandboxLimits) -> list[str]:
+    """Return the bwrap command. Its user namespace removes the rights that the same user has over other processes."""
     hidden = list(_hidden(view))
     folders = [path for path in hidden if os.path.isdir(path)]
     files = [path for path in hidden if path not in folders]
@@ -63,8 +63,8 @@ def _emptied(size: int) -> Iterator[str]:
             yield from ("--perms", "1777", "--size", str(size), "--tmpfs", folder)
 
 
-def _hidden(view: View) -> Iterator[str]:
-    """Those that are there, and would be seen."""
+def _hidden(view: MachineView) -> Iterator[str]:
+    """Yield the paths to hide that exist and would be visible."""
     given = (*view.writable, *view.read_only)
     for path in sorted({os.path.realpath(path) for path in view.hidden}):
         is_gone = _is_in(path, _EMPTY) and not _is_in(path, given)
@@ -77,15 +77,15 @@ def _is_in(path: str, folders: Iterable[str]) -> bool:
 
 
 def secret_places(home: str) -> Iterator[str]:
-    """Where people usually keep keys, as far as they are there."""
+    """Yield the existing files and folders in which people usually keep keys."""
     for name in (*_SECRET_FOLDERS, *_SECRET_FILES):
         if os.path.exists(path := f"{home}/{name}"):
             yield path
 
 
 def listening_sockets() -> Iterator[str]:
-    """Doors to whatever runs outside (tmux, Docker, munge, an agent of ssh): to connect is not to write, so a read-only
-    mount would leave them open. Those without a place among the files are not found here."""
+    """Yield the sockets of services outside (tmux, Docker, munge, ssh-agent). A read-only mount does not prevent
+    connections to them. Abstract sockets, which have no file, are not included."""
     with open("/proc/net/unix") as file:
         for line in file:
             words = line.split(maxsplit=7)

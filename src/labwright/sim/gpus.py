@@ -1,6 +1,6 @@
-"""Make simulated GPUs, change what their driver says, and run a command that sees them.
+"""Create simulated GPUs, change what their driver reports, and run a command that sees them.
 
-Only the driver is simulated: nothing computes, and CUDA itself is not there.
+Only the driver is simulated: nothing computes, and there is no CUDA.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DRIVER_NOT_LOADED = 9
 
 
 def build_driver(cache_dir: Path) -> Path:
-    """The folder with the simulated NVML library, compiled once for each version of its source."""
+    """Return the folder with the simulated NVML library, which is compiled once per version of its source."""
     folder = cache_dir / f"nvml-{hashlib.sha256(_SOURCE.read_bytes()).hexdigest()[:16]}"
     library = folder / _LIBRARY
     if library.exists():
@@ -51,7 +51,7 @@ def _compile(compiler: str, target: Path) -> None:
 
 
 class SimulatedGpus:
-    """Some cards and their driver; what it says is one file, which any process may change while others look."""
+    """Some GPUs and their driver. The driver reads one file, which any process may change meanwhile."""
 
     def __init__(self, state_file: Path) -> None:
         self._file = state_file
@@ -68,7 +68,7 @@ class SimulatedGpus:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> SimulatedGpus:
-        """Those that the present process sees."""
+        """Return the simulated GPUs that this process sees."""
         if STATE_VARIABLE not in environment:
             raise Invalid("No simulated GPUs here.", hint="Start a shell with: labwright sim gpus 4 -- bash")
         return cls(Path(environment[STATE_VARIABLE]))
@@ -87,7 +87,7 @@ class SimulatedGpus:
         bus: int | None = None,
         lost: bool | None = None,
     ) -> None:
-        """Change what the driver says of one card; what is not given stays."""
+        """Change what the driver reports about one GPU. Omitted values stay."""
         card = self._card(index)
         changed = replace(
             card,
@@ -100,19 +100,19 @@ class SimulatedGpus:
         self._write(self._state.with_card(index, changed))
 
     def remove_card(self, index: int) -> None:
-        """As if it had never been built in; for one that fell off the bus, `set_card(lost=True)`."""
+        """Remove a GPU completely. For one that fell off the bus use `set_card(lost=True)`."""
         card = self._card(index)
         self._write(replace(self._state, cards=tuple(other for other in self.cards if other != card)))
 
     def fail(self, code: int = DRIVER_NOT_LOADED) -> None:
-        """Let the driver refuse with that NVML code; 0 mends it."""
+        """Make the driver fail with this NVML code; 0 repairs it."""
         self._write(replace(self._state, init_code=code))
 
     def hang(self, hanging: bool = True) -> None:
         self._write(replace(self._state, hang=hanging))
 
     def environment(self, base: Mapping[str, str], *, nvml: bool = True) -> dict[str, str]:
-        """`base` with the simulated driver in it; without `nvml` only nvidia-smi answers."""
+        """Return `base` with the simulated driver. Without `nvml` only nvidia-smi works."""
         env = {**base, STATE_VARIABLE: str(self._file)}
         env["PATH"] = _in_front(str(self._file.parent / "bin"), base.get("PATH", os.defpath))
         if nvml:
@@ -134,7 +134,7 @@ class SimulatedGpus:
 
 
 def run_with_gpus(count: int, argv: Sequence[str]) -> int:
-    """Run a command on a machine that has `count` simulated GPUs; the answer is its exit code."""
+    """Run a command with `count` simulated GPUs and return its exit code."""
     if count < 1 or not argv:
         raise Invalid("Give a number of GPUs and a command.", hint="For example: labwright sim gpus 4 -- nvidia-smi")
     with tempfile.TemporaryDirectory(prefix="labwright-gpus-") as folder:

@@ -35,7 +35,7 @@ _PROCESS_FIELDS: dict[str, tuple[Callable[[Row], object], str]] = {
 
 
 def main(arguments: Sequence[str]) -> int:
-    state = _answering_state()
+    state = _responding_state()
     if state.init_code:
         print("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.")
         return 9
@@ -53,8 +53,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _answering_state() -> DriverState:
-    """The state, once it says that the driver answers at all."""
+def _responding_state() -> DriverState:
+    """Return the state once the driver does not hang."""
     state = read_state(Path(os.environ[STATE_VARIABLE]))
     while state.hang:
         time.sleep(0.02)

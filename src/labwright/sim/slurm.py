@@ -1,6 +1,6 @@
-"""A small Slurm of one's own on this machine: munged, slurmctld and a slurmd a node, in one folder, on loopback.
+"""A small private Slurm on this machine: munged, slurmctld and one slurmd per node, in one folder, on loopback.
 
-The scheduler is the real one; only the nodes and their GPUs are made up. Nothing outside the folder is touched.
+The scheduler is real; only the nodes and their GPUs are simulated. Nothing outside the folder is changed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _PROGRAMS = {"slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "sinfo": "slurm-wl
 _DAEMON_FOLDERS = "/usr/local/sbin:/usr/sbin:/sbin"  # not on everybody's PATH
 _READY_SECONDS = 30.0
 _END_SECONDS = 5.0
-_SAVE_SECONDS = 60.0  # on a busy machine a controller waits long for its threads before it writes
+_SAVE_SECONDS = 60.0  # on a busy machine the controller waits long before it saves its state
 _START_TRIES = 3  # a port that was free when it was chosen may be taken a moment later
 
 
 class SlurmDidNotStart(LabwrightError):
-    """The simulated Slurm did not come up."""
+    """The simulated Slurm did not start."""
 
     code = "sim_slurm"
 
@@ -44,7 +44,7 @@ class SlurmSize:
 
 
 class SimulatedSlurm:
-    """All that is known of it lies in its folder, so any process can end a part of it or start it again."""
+    """All of its state is in its folder, so any process can stop or start a part of it."""
 
     def __init__(self, folder: Path) -> None:
         self.layout = Layout(folder)
@@ -77,7 +77,7 @@ class SimulatedSlurm:
         return {**base, "SLURM_CONF": str(self.conf)}
 
     def client(self, *argv: str, timeout: float = 20.0) -> str:
-        """What a Slurm command says; raises if it fails."""
+        """Return the output of a Slurm command. Raises SlurmDidNotStart if it fails."""
         done = subprocess.run(
             argv, env=self._environment(), capture_output=True, text=True, timeout=timeout, check=False
         )
@@ -89,36 +89,36 @@ class SimulatedSlurm:
         self._daemon("slurmctld")
 
     def restart_controller(self) -> None:
-        """As an administrator does: it writes down what it knows first."""
+        """Restart the controller as an administrator does: it saves its state first."""
         _end(self.layout.pid_file("slurmctld"), signal.SIGTERM, _SAVE_SECONDS)
         self.start_controller()
 
     def kill_controller(self) -> None:
-        """It forgets what it did last: Slurm then takes jobs that run for new ones, and drains their nodes."""
+        """Kill the controller. It forgets its last changes, takes running jobs for new ones, and drains their nodes."""
         _end(self.layout.pid_file("slurmctld"), signal.SIGKILL)
 
     def start_node(self, name: str) -> None:
         self._daemon("slurmd", "-N", name)
 
     def kill_node(self, name: str) -> None:
-        """Its slurmd alone, as a crash of it does: what runs there goes on."""
+        """Kill only the slurmd, as a crash does: jobs on the node continue."""
         _end(self.layout.pid_file(f"slurmd-{name}"), signal.SIGKILL)
 
     def lose_node(self, name: str) -> None:
-        """As if the machine were switched off: slurmd and everything that it started."""
+        """Kill slurmd and everything that it started, as if the machine were switched off."""
         self.kill_node(name)
         jobs = self._processes(f"SLURMD_NODENAME={name}")
         steps = {parent for pid in jobs if (parent := parent_of(pid)) and _name_of(parent) == "slurmstepd"}
-        for pid in (*steps, *jobs):  # the steps first: they would still tell the controller
+        for pid in (*steps, *jobs):  # the steps first: they would report to the controller
             send_signal(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Ends what runs on it first: slurmstepd would wait for it and outlive its slurmd."""
+        """Kill the jobs first: slurmstepd would wait for them and outlive its slurmd."""
         for pid in self._job_processes():
             send_signal(pid, signal.SIGKILL)
         for name in (*(f"slurmd-{node}" for node in self.nodes), "slurmctld", "munged"):
             _end(self.layout.pid_file(name), signal.SIGTERM)
-        for pid in self._job_processes():  # started while we looked
+        for pid in self._job_processes():  # started meanwhile
             send_signal(pid, signal.SIGKILL)
 
     def _prepare(self, size: SlurmSize, timers: Timers) -> None:
@@ -137,7 +137,7 @@ class SimulatedSlurm:
         munge = self.layout.munge
         self._run(
             "munged",
-            "--force",  # it would refuse a folder below a temporary one
+            "--force",  # else it refuses a folder below a temporary one
             f"--key-file={munge / 'key'}",
             f"--socket={self.layout.munge_socket}",
             f"--pid-file={self.layout.pid_file('munged')}",
@@ -153,7 +153,7 @@ class SimulatedSlurm:
         deadline = time.monotonic() + _READY_SECONDS
         while self._ready_nodes() < set(self.nodes):
             if time.monotonic() > deadline or not _is_up(self.layout.pid_file("slurmctld")):
-                raise SlurmDidNotStart(f"Slurm did not come up: {self.layout.last_words()}")
+                raise SlurmDidNotStart(f"Slurm did not start: {self.layout.last_error()}")
             time.sleep(0.05)
 
     def _ready_nodes(self) -> set[str]:
@@ -164,7 +164,7 @@ class SimulatedSlurm:
         return set(said.split())
 
     def _daemon(self, program: str, *arguments: str) -> None:
-        """It goes into the background by itself, and is up when this returns."""
+        """Start a daemon and wait until it is up. It goes into the background by itself."""
         self._run(program, "-f", str(self.layout.daemons_conf), *arguments)
         name = f"slurmd-{arguments[-1]}" if arguments else program
         deadline = time.monotonic() + _END_SECONDS
@@ -181,13 +181,13 @@ class SimulatedSlurm:
         return self.environment({name: value for name, value in os.environ.items() if not name.startswith("SLURM_")})
 
     def _job_processes(self) -> set[int]:
-        """slurmstepd and what it started, which names our folder and has the id of a job."""
+        """Return slurmstepd processes and what they started, which has our folder and a job id in its environment."""
         jobs = {pid for pid in self._processes() if _environment_has(pid, b"SLURM_JOB_ID=")}
         steps = {pid for pid in all_pids() if _name_of(pid) == "slurmstepd"}
         return jobs | (steps & self._processes()) | {pid for pid in steps if self._works_in_folder(pid)}
 
     def _works_in_folder(self, pid: int) -> bool:
-        """A newer slurmstepd writes its title over its environment; it stays where slurmd was."""
+        """Check the working folder: a newer slurmstepd overwrites its environment with its title."""
         try:
             return Path(os.readlink(f"/proc/{pid}/cwd").removesuffix(" (deleted)")).is_relative_to(self.layout.folder)
         except OSError:  # it ended meanwhile, or it is somebody else's
@@ -213,34 +213,34 @@ def check_programs() -> None:
 
 
 def _version() -> tuple[int, ...]:
-    """Of "slurm-wlm 24.11.5"; slurmd says it without a cluster."""
+    """Parse "slurm-wlm 24.11.5", which slurmd prints without a cluster."""
     said = subprocess.run([str(which("slurmd")), "-V"], capture_output=True, text=True, check=False).stdout
     return tuple(int(number) for number in re.findall(r"\d+", said)[:2])
 
 
 @contextlib.contextmanager
 def simulated_slurm(size: SlurmSize, timers: Timers | None = None) -> Iterator[SimulatedSlurm]:
-    """One that is gone at the end of the block, also when this process is killed: a keeper waits for that."""
+    """Run a Slurm until the end of the block. A cleaner process removes it even if this process is killed."""
     check_programs()
     folder = Path(tempfile.mkdtemp(prefix="labwright-slurm-"))  # short: a socket's path has 107 characters
     folder.chmod(0o755)
-    keeper = _start_keeper(folder)
+    cleaner = _start_cleaner(folder)
     try:
         yield SimulatedSlurm.start(folder, size, timers)
     finally:
-        assert keeper.stdin is not None
-        keeper.stdin.close()
-        keeper.wait()
+        assert cleaner.stdin is not None
+        cleaner.stdin.close()
+        cleaner.wait()
 
 
-def _start_keeper(folder: Path) -> subprocess.Popen[bytes]:
-    """Sees its input end when we do, however that happens, and then ends Slurm and removes the folder."""
+def _start_cleaner(folder: Path) -> subprocess.Popen[bytes]:
+    """Start a process that waits for the end of its input, which comes when we end, and then removes Slurm."""
     return subprocess.Popen(
         [sys.executable, "-m", "labwright.sim.slurm", str(folder)], stdin=subprocess.PIPE, start_new_session=True
     )
 
 
-def keep(folder: Path) -> None:
+def clean_up_at_end(folder: Path) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     sys.stdin.buffer.read()
@@ -251,7 +251,7 @@ def keep(folder: Path) -> None:
 
 
 def run_with_slurm(size: SlurmSize, argv: Sequence[str]) -> int:
-    """Run a command that sees the cluster; without one, say how to reach it and stay until told to end."""
+    """Run a command with the cluster. Without a command, print how to reach it and wait for a signal."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     with simulated_slurm(size) as cluster:
         if argv:
@@ -266,7 +266,7 @@ def run_with_slurm(size: SlurmSize, argv: Sequence[str]) -> int:
 def _run_command(argv: Sequence[str], environment: dict[str, str]) -> int:
     try:
         code = subprocess.run(argv, env=environment, check=False).returncode
-    except KeyboardInterrupt:  # it had the signal too, and has ended
+    except KeyboardInterrupt:  # the command got the signal too, and has ended
         return 128 + signal.SIGINT
     except (FileNotFoundError, PermissionError) as error:
         raise Invalid(f"{argv[0]} cannot be started: {error.strerror}.") from error
@@ -274,7 +274,7 @@ def _run_command(argv: Sequence[str], environment: dict[str, str]) -> int:
 
 
 def _end(pid_file: Path, number: int, patience: float = _END_SECONDS) -> None:
-    """Until it has ended; a daemon that does not heed TERM in time is killed."""
+    """Signal a daemon and wait until it has ended. One that ignores TERM is killed."""
     deadline = time.monotonic() + patience
     while (pid := _pid_in(pid_file)) and start_time(pid) is not None:
         send_signal(pid, number if time.monotonic() < deadline else signal.SIGKILL)
@@ -309,4 +309,4 @@ def _name_of(pid: int) -> str:
 
 
 if __name__ == "__main__":
-    keep(Path(sys.argv[1]))
+    clean_up_at_end(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""The files of a simulated Slurm: where they lie, and what is in them."""
+"""The files of a simulated Slurm: their paths and content."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from labwright.domain.errors import Invalid
 
 _CPUS_A_NODE = 4
 _MEMORY_A_NODE_MB = 4000
-_PORTS = range(10_000, 30_000)  # below those that the kernel gives to outgoing connections
+_PORTS = range(10_000, 30_000)  # below the kernel's range for outgoing connections
 _CGROUPS_CAN_BE_DISABLED = (24, 5)
-_FIRST_TERMINAL = 10  # device files that are there and that nobody opens: what the made-up GPUs are to Slurm
+_FIRST_TERMINAL = 10  # Slurm needs a device file per GPU: we use terminals that nobody opens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timers:
-    """How long Slurm waits for what; far shorter than on a real cluster, so that a rehearsal does not take hours."""
+    """Slurm's timeouts, far shorter than on a real cluster."""
 
     node_silence_seconds: int = 30  # before a node that does not answer is down
     kill_wait_seconds: int = 2  # between TERM and KILL
@@ -57,8 +57,8 @@ class Layout:
     def pid_file(self, name: str) -> Path:
         return self.pids / f"{name}.pid"
 
-    def last_words(self) -> str:
-        """Why the controller did not start, as its log has it."""
+    def last_error(self) -> str:
+        """Return why the controller did not start, from its log."""
         with contextlib.suppress(FileNotFoundError):
             found = re.findall(r"(?:fatal|error): (.*)", (self.logs / "slurmctld.log").read_text(errors="replace"))
             return found[-1] if found else "its log says nothing"
@@ -71,20 +71,20 @@ class Layout:
         self.gres.write_text("\n".join(lines) + "\n")
 
     def write_cgroup(self, version: tuple[int, ...]) -> None:
-        """Nobody is confined here, and a newer slurmd does not start where it cannot make groups of its own; an older
-        one does, and does not know the word."""
+        """Disable cgroups: a newer slurmd does not start if it cannot create them. An older one does, and does not know
+        the setting."""
         if version >= _CGROUPS_CAN_BE_DISABLED:
             self.cgroup.write_text("CgroupPlugin=disabled\n")
 
     def write_daemons_conf(self) -> None:
-        """What the daemons read: the same as everybody, and where to listen.
+        """Write the daemons' configuration: the common one, and where to listen.
 
-        Not for srun. A node calls it back where its call came from, which is 127.0.0.1 also on a machine whose name
-        leads to 127.0.1.1, as on a usual Debian; so it has to listen everywhere for as long as it runs.
+        srun must not use it. A node calls srun back at 127.0.0.1, even if the machine's name resolves to 127.0.1.1 as
+        on Debian, so srun has to listen on all addresses.
         """
         own = "CommunicationParameters=NoInAddrAny,NoCtldInAddrAny\n" if _own_address() else ""
         self.daemons_conf.write_text(f"Include {self.conf}\n{own}")
-        # slurmd would hand its own configuration to its jobs, and so to an srun in one.
+        # slurmd would pass its own configuration to its jobs, and so to an srun in one.
         self.task_prolog.write_text(f"#!/bin/sh\necho 'export SLURM_CONF={self.conf}'\n")
         self.task_prolog.chmod(0o755)
 
@@ -93,7 +93,7 @@ def _devices(count: int) -> str:
     last = _FIRST_TERMINAL + count - 1
     if Path(f"/dev/tty{last}").exists():
         return f"File=/dev/tty[{_FIRST_TERMINAL}-{last}]"
-    return f"Count={count}"  # counted, but CUDA_VISIBLE_DEVICES is not set
+    return f"Count={count}"  # the GPUs are counted, but CUDA_VISIBLE_DEVICES is not set
 
 
 def free_ports(count: int) -> list[int]:
@@ -111,9 +111,9 @@ def free_ports(count: int) -> list[int]:
 
 
 def _own_address() -> str:
-    """Where Slurm's daemons listen when they are not to listen everywhere: at what this machine's name leads to.
+    """Return the address of this machine's name, where Slurm's daemons listen: 127.0.1.1 on Debian.
 
-    127.0.1.1 on a usual Debian; where the name leads nowhere they have to listen everywhere, and munge is the door.
+    If the name does not resolve, they listen on all addresses, protected by munge.
     """
     try:
         return socket.gethostbyname(socket.gethostname())
@@ -133,7 +133,7 @@ def slurm_conf(layout: Layout, names: Sequence[str], gpus: int, ports: Sequence[
     everywhere = f"Nodes={','.join(names)} MaxTime=INFINITE State=UP"
     lines.append(f"PartitionName=main Default=YES {everywhere} GraceTime={timers.kill_wait_seconds}")
     lines.append(f"PartitionName=debug Nodes={names[0]} MaxTime=10 State=UP")
-    lines.append(f"PartitionName=urgent {everywhere} PriorityTier=10 PreemptMode=off")  # takes what others have
+    lines.append(f"PartitionName=urgent {everywhere} PriorityTier=10 PreemptMode=off")  # preempts other jobs
     return "\n".join(lines) + "\n"
 
 
@@ -158,13 +158,13 @@ def _identity(layout: Layout, port: int, address: str) -> dict[str, object]:
 
 
 def _own_user() -> str:
-    """By the process itself, as Slurm does it: a variable may name another."""
+    """Return the user of this process, as Slurm does: a variable may name another."""
     try:
         return pwd.getpwuid(os.getuid()).pw_name
     except KeyError:
         raise Invalid(
-            f"Slurm wants a user with a name, and this system has none for number {os.getuid()}.",
-            hint="Add one to /etc/passwd, or call it as another user.",
+            f"Slurm needs a user name, and this system has none for user id {os.getuid()}.",
+            hint="Add one to /etc/passwd, or run it as another user.",
         ) from None
 
 
@@ -176,7 +176,7 @@ def _behaviour(timers: Timers) -> dict[str, object]:
         "PreemptMode": "REQUEUE",
         "SelectType": "select/cons_tres",
         "SelectTypeParameters": "CR_Core_Memory",
-        "DefMemPerCPU": _MEMORY_A_NODE_MB // _CPUS_A_NODE,  # the sidecar takes part of it
+        "DefMemPerCPU": _MEMORY_A_NODE_MB // _CPUS_A_NODE,  # the sidecar uses a part of it
         "GresTypes": "gpu",
         "ReturnToService": 2,
         "SlurmctldTimeout": 30,
@@ -186,7 +186,7 @@ def _behaviour(timers: Timers) -> dict[str, object]:
         "MinJobAge": timers.keep_ended_seconds,
         "MaxJobCount": 20_000,
         "MaxArraySize": timers.max_array_size,
-        "SlurmdParameters": "config_overrides",  # the nodes are what we say, not what this machine is
+        "SlurmdParameters": "config_overrides",  # use the configured sizes of nodes, not those of this machine
         "RebootProgram": "/bin/true",
         "MailProg": "/bin/true",
     }

@@ -1,4 +1,4 @@
-"""The file that the simulated driver and the simulated nvidia-smi answer from; fake_nvml.c reads the same lines."""
+"""The state file of the simulated driver and nvidia-smi. fake_nvml.c reads the same lines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Card:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DriverState:
     cards: tuple[Card, ...] = ()
-    init_code: int = 0  # what nvmlInit answers; 9 is "Driver Not Loaded"
+    init_code: int = 0  # what nvmlInit returns; 9 is "Driver Not Loaded"
     hang: bool = False
     driver_version: str = "580.00.01"
 
@@ -40,7 +40,7 @@ def read_state(path: Path) -> DriverState:
 
 
 def write_state(path: Path, state: DriverState) -> None:
-    """Whole or not at all: somebody may be reading."""
+    """Write atomically: another process may be reading."""
     aside = path.with_name(f"{path.name}.{os.getpid()}")
     aside.write_text("".join(f"{line}\n" for line in _lines(state)))
     aside.replace(path)

@@ -15,11 +15,9 @@ from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.errors import Conflict, Forbidden
 from labwright.files import write_whole
-from labwright.sandbox.child import Ended, Kept, run_child
-from labwright.sandbox.fences import Limits
-from labwright.sandbox.machine import View, machine_command
-from labwright.sandbox.trial import fault_of
-from labwright.sandbox.watch import over_limit
+from labwright.sandbox.child import Ended, Kept, fault_of, over_limit, run_child
+from labwright.sandbox.fences import SandboxLimits
+from labwright.sandbox.machine import MachineView, machine_command
 from labwright.tokens import mint, write_header_file
 
 _PROCESSES = 512
@@ -49,7 +47,7 @@ class ShellResult:
 @cache
 def why_not() -> str:
     """Return why this machine cannot have a shell, or an empty text."""
-    return fault_of(machine_command(["true"], View(), Limits()))
+    return fault_of(machine_command(["true"], MachineView(), SandboxLimits()))
 
 
 def execute(
@@ -87,9 +85,9 @@ def execute(
     return _result(ended, kept, token, limits, settings.restore())
 
 
-def _limits(lab: Lab, seconds: float | None) -> Limits:
+def _limits(lab: Lab, seconds: float | None) -> SandboxLimits:
     settings = lab.settings
-    return Limits(
+    return SandboxLimits(
         wall_seconds=min(seconds or settings.shell_seconds, settings.shell_seconds),
         cpu_seconds=settings.shell_cpu_seconds,
         memory_mb=settings.shell_memory_mb,
@@ -111,7 +109,7 @@ def _start_once(lab: Lab, session: str, key: str) -> None:
     write_whole(mark, key.encode())
 
 
-def _result(ended: Ended, kept: Kept, token: str, limits: Limits, note: str) -> ShellResult:
+def _result(ended: Ended, kept: Kept, token: str, limits: SandboxLimits, note: str) -> ShellResult:
     by = ended.cut_short or ("processor time" if ended.exit_code == _XCPU else "")
     head, tail = (_readable(bytes(part), token) for part in (kept.head, kept.tail))
     cut = f"{kept.dropped} of {kept.size} bytes" if kept.dropped else ""
@@ -126,7 +124,7 @@ def _result(ended: Ended, kept: Kept, token: str, limits: Limits, note: str) -> 
     )
 
 
-def _limit_message(by: str, limits: Limits) -> str:
+def _limit_message(by: str, limits: SandboxLimits) -> str:
     messages = {
         "time": f"it took longer than {limits.wall_seconds:g} s",
         "processor time": f"it used more than {limits.cpu_seconds} s of processor time",

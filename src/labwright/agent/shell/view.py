@@ -17,7 +17,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.notify.channels import PrivateFiles
 from labwright.files import write_whole
 from labwright.paths import STATE_DIR, ProjectPaths, key_file
-from labwright.sandbox.machine import View, listening_sockets, secret_places
+from labwright.sandbox.machine import MachineView, listening_sockets, secret_places
 
 _SYSTEM_SECRETS = ("/etc/shadow", "/etc/gshadow", "/etc/munge", "/etc/slurm", "/etc/slurm-llnl")
 _DRIVERS = ("/proc/driver/nvidia", "/sys/class/kfd")
@@ -27,12 +27,12 @@ _SLURM_CONFIG = "SLURM_CONF"
 _NAME_SERVERS = "/etc/resolv.conf"  # on many machines a link into /run
 
 
-def view_of(lab: Lab, header: Path, environ: Mapping[str, str], *, writes: bool) -> View:
+def view_of(lab: Lab, header: Path, environ: Mapping[str, str], *, writes: bool) -> MachineView:
     project = os.path.realpath(lab.paths.project)
     config = [os.path.realpath(lab.paths.config)] if lab.paths.config.is_file() else []
     resolver = os.path.realpath(_NAME_SERVERS)
     name_servers = [resolver] if resolver.startswith("/run/") and os.path.exists(resolver) else []
-    return View(
+    return MachineView(
         writable=(project,) if writes else (),
         read_only=(*([] if writes else [project]), *config),
         hidden=(*_hidden(lab, environ), *_secrets_of(lab.paths.project)),

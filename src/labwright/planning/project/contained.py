@@ -18,13 +18,13 @@ from typing import Any
 
 from labwright.compute.sdk_folder import write_small_package
 from labwright.planning.scan import ProjectScan
-from labwright.sandbox import Fence, Limits, Outcome, containment, run_contained
+from labwright.sandbox import Fence, SandboxLimits, SandboxResult, containment, run_contained
 from labwright.workflow import load_command, read_answer
 from labwright.workspace.copies import copy_files
 from labwright.workspace.digest import Digest
 
 _RUNNER = Path(__file__).with_name("run_tests.py")
-_LIMITS = Limits(wall_seconds=120.0, cpu_seconds=40, memory_mb=2048, processes=64)
+_LIMITS = SandboxLimits(wall_seconds=120.0, cpu_seconds=40, memory_mb=2048, processes=64)
 _PREFIX = "labwright-plan-"
 _ABANDONED_AFTER_SECONDS = 3600.0  # no check takes as long
 _WORKSPACE, _MADE_UP = "workspace", "made_up.json"
@@ -77,7 +77,7 @@ class Child:
         """A folder that keeps the child from its interpreter."""
         return closed_folder(self.python) if _stops_at_closed_folders() else ""
 
-    def _run(self, command: Sequence[str], word: str) -> Outcome:
+    def _run(self, command: Sequence[str], word: str) -> SandboxResult:
         fence = Fence(
             read_only={str(self.folder): "/plan", **interpreter_folders(self.python)},
             workdir="/",
@@ -103,7 +103,7 @@ class Child:
         return None if not line else dict(json.loads(line))
 
 
-def _line_after(word: str, done: Outcome) -> bytes:
+def _line_after(word: str, done: SandboxResult) -> bytes:
     """The rest of the one line that begins with the word: whatever else was said, anybody may have said."""
     lines = [line for line in done.output.splitlines() if line.startswith(f"{word} ".encode())]
     return lines[0][len(word) + 1 :] if len(lines) == 1 else b""

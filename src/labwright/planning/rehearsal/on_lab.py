@@ -19,7 +19,7 @@ from labwright.planning.rehearsal.shortening import Shortening, scaling, shorten
 from labwright.planning.rehearsal.trials import OnWait, Trials
 from labwright.planning.scan import EntryPoint, ProjectScan
 from labwright.sandbox import containment
-from labwright.sandbox.elsewhere import NO_SANDBOX
+from labwright.sandbox.fences import NO_SANDBOX
 from labwright.workspace import PlanWorkspaceHandle
 
 _RUN_SECONDS = 30.0  # longer than that nothing is tried

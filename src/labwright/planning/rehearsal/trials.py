@@ -30,7 +30,7 @@ from labwright.planning.rehearsal.shortening import Shortening
 from labwright.planning.runs.last_words import last_words
 from labwright.planning.runs.waiting import wait_for
 from labwright.planning.scan import ProjectScan
-from labwright.sandbox.elsewhere import only_where_it_works
+from labwright.sandbox.fences import only_where_it_works
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun
 from labwright.services.runs.queue import with_reason

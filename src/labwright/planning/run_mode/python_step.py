@@ -16,7 +16,7 @@ from labwright.planning.run_mode.execution import Execution, StepFailed
 from labwright.planning.run_mode.task_command import TaskPlaces, task_command
 from labwright.planning.runs.carriers import note_carrier
 from labwright.planning.runs.last_words import last_words
-from labwright.sandbox.elsewhere import NO_SANDBOX
+from labwright.sandbox.fences import NO_SANDBOX
 from labwright.services.runs import verbs as run_verbs
 from labwright.services.runs.new_run import NewRun
 from labwright.store import runs

@@ -10,11 +10,10 @@ from pathlib import Path
 
 from labwright.planning.project.contained import interpreter_folders, project_python
 from labwright.planning.scan import ProjectScan
-from labwright.sandbox import SCRATCH, Fence, Limits, containment
-from labwright.sandbox.elsewhere import only_where_it_works
-from labwright.sandbox.fences import bubblewrap_command, within
+from labwright.sandbox import SCRATCH, Fence, SandboxLimits, containment
+from labwright.sandbox.fences import bubblewrap_command, only_where_it_works, within
 
-_LIMITS = Limits(wall_seconds=3600.0, cpu_seconds=3600, memory_mb=8192, processes=256, scratch_mb=1024)
+_LIMITS = SandboxLimits(wall_seconds=3600.0, cpu_seconds=3600, memory_mb=8192, processes=256, scratch_mb=1024)
 _PATH = "/usr/bin:/bin"
 
 
