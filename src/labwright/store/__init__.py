@@ -1,1 +1,1 @@
-"""The only SQL. One writer at a time; readers never wait for it."""
+"""The only SQL. There is one writer at a time; readers never wait for it."""

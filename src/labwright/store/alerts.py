@@ -15,7 +15,7 @@ from labwright.store.statements import REST
 
 
 def insert(tx: Transaction, alert: Alert, actor: str) -> bool:
-    """False if the run has an open alert of this rule already: one alert, not many; or this very one."""
+    """Store an alert. Return False if it exists or if the run already has an open alert of this rule."""
     if tx.execute(REST["get_alert"], id=alert.id).fetchone():
         return False
     if alert.rule and alert.run_id and open_of_rule(tx.connection, alert.run_id, alert.rule):

@@ -1,4 +1,4 @@
-"""What agents asked for and people answered, in the database."""
+"""Approval requests of agents, and their answers, in the database."""
 
 from __future__ import annotations
 

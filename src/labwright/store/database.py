@@ -1,4 +1,4 @@
-"""The SQLite file: opening, migrations, the one writer, backups, and what happens when it is damaged or deleted."""
+"""The SQLite file: opening, migrations, the single writer, backups, and recovery from damage or deletion."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labwright.store.statements import REST
 
 log = logging.getLogger(__name__)
 _MOMENT_SECONDS = 0.05
-FILES = ("", "-wal", "-shm")  # what a database is made of while it is open, or after a kill
+FILES = ("", "-wal", "-shm")  # the files of an open database, or of one after a kill
 
 
 class DatabaseDamaged(LabwrightError):
@@ -30,23 +30,23 @@ class DatabaseDamaged(LabwrightError):
 
 
 class Transaction:
-    """Changes and the events that describe them: stored together or not at all."""
+    """Changes and their events, stored together or not at all."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
         self.events: list[Event] = []
-        self.on_rollback: list[Callable[[], None]] = []  # takes back what was written beside the database
+        self.on_rollback: list[Callable[[], None]] = []  # undoes writes outside of the database
 
     def execute(self, sql: str, **values: object) -> sqlite3.Cursor:
         return self.connection.execute(sql, values)
 
     def take_back(self) -> None:
-        """What cannot be is only noted: why the transaction failed is what its caller has to hear."""
+        """Undo the writes outside of the database. Errors are only logged: the caller gets the original error."""
         for undo in self.on_rollback:
             try:
                 undo()
             except OSError:
-                log.exception("what was written beside the database stays, though the transaction failed")
+                log.exception("a write outside of the database could not be undone after a failed transaction")
 
     def emit(self, event: Event) -> None:
         cursor = self.execute(
@@ -61,11 +61,11 @@ class Transaction:
         self.events.append(replace(event, seq=cursor.lastrowid or 0))
 
     def next_event_number(self) -> int:
-        """Nobody else writes while this transaction is open."""
+        """Return the number of the next event. It is exclusive while this transaction is open."""
         return int(self.connection.execute(REST["last_event_number"]).fetchone()[0]) + 1
 
     def emit_numbered(self, events: list[Event]) -> None:
-        """Thousands at once."""
+        """Store thousands of events with one statement."""
         columns = ("seq", "time", "type", "actor", "run_id", "sweep_id")
         rows = ((*(getattr(event, name) for name in columns), _encode(event.data)) for event in events)
         self.connection.executemany(REST["insert_numbered_event"], rows)
@@ -79,11 +79,11 @@ class Database:
     """One write connection behind a lock, one read-only connection per thread."""
 
     def __init__(self, path: Path, *, check_at_once: int | None = None) -> None:
-        """A file of more bytes than `check_at_once` is opened now and checked beside the work, since reading all of it
-        takes long; what is found wrong then is in `damage`."""
+        """Open the database. A file larger than `check_at_once` is checked in the background, because reading all of it
+        takes long; `damage` then has the result."""
         self.path = path
         self.damage = ""
-        self.is_ours: Callable[[], bool] = lambda: True  # else what lies there now is the next server's
+        self.is_ours: Callable[[], bool] = lambda: True  # False: the file now belongs to the next server
         self._checker: _Checker | None = None
         self._lock = threading.Lock()
         self._readers = threading.local()
@@ -100,16 +100,16 @@ class Database:
         log.error("%s %s", words, DatabaseDamaged.hint)
 
     def is_held(self) -> bool:
-        """Whether a transaction would have to wait for another."""
+        """Return whether a transaction would have to wait for another."""
         return self._lock.locked()
 
     def on_commit(self, listener: Callable[[list[Event]], None]) -> None:
-        """Called in commit order, still under the lock, so that nobody sees event 8 before event 7."""
+        """Register a listener. It is called in commit order under the lock, so nobody sees event 8 before event 7."""
         self._listeners.append(listener)
 
     @contextlib.contextmanager
     def listening(self, listener: Callable[[list[Event]], None]) -> Iterator[None]:
-        """`on_commit` for a while."""
+        """Like `on_commit`, but only inside the `with` block."""
         with self._lock:
             self._listeners.append(listener)
         try:
@@ -136,7 +136,7 @@ class Database:
                 listener(transaction.events)
 
     def _rollback(self) -> None:
-        if self._writer.in_transaction:  # a full disk rolls back by itself
+        if self._writer.in_transaction:  # SQLite itself rolls back on a full disk
             self._writer.execute("ROLLBACK")
 
     def reader(self) -> sqlite3.Connection:
@@ -147,12 +147,12 @@ class Database:
         return connection
 
     def _open_reader(self) -> sqlite3.Connection:
-        self.heal_if_deleted()  # the engine looks once a second; a request may come sooner
+        self.heal_if_deleted()  # the engine checks once a second; a request may come sooner
         with _clear_errors():
             return _connect(f"{self.path.as_uri()}?mode=ro")
 
     def _epoch(self) -> str:
-        """Marks one continuous history: a rebuilt database gets a new one, so that clients notice."""
+        """The id of one continuous history. A rebuilt database gets a new one, so that clients notice."""
         row = self._writer.execute(REST["get_meta"], {"key": "epoch"}).fetchone()
         if row:
             return str(row[0])
@@ -166,7 +166,7 @@ class Database:
         self.epoch = self._epoch()
 
     def backup_to(self, target: Path) -> None:
-        """Checked before it counts: a disk may have gone bad since the file was opened."""
+        """Write a backup and check it before it counts: the disk may have failed since the file was opened."""
         try:
             with _clear_errors():
                 copy_online(self.path, target, check=True)
@@ -175,12 +175,12 @@ class Database:
             raise
 
     def heal_if_deleted(self) -> bool:
-        """Somebody removed the file under us: the open connection still has all of it, so write it out again."""
+        """Write the file again if someone deleted it: the open connection still has all of its content."""
         if self._is_in_place() or not self.is_ours():
             return False
         with self._lock, _clear_errors():
             if self._is_in_place():
-                return False  # another thread was faster
+                return False  # another thread did it first
             for suffix in ("-wal", "-shm"):
                 Path(f"{self.path}{suffix}").unlink(missing_ok=True)
             aside = self.path.with_suffix(".healed")
@@ -191,26 +191,26 @@ class Database:
             self._writer.close()
             os.chmod(aside, 0o600)
             aside.replace(self.path)
-            self._writer = _open(self.path, check=False)  # just written
+            self._writer = _open(self.path, check=False)  # it was just written
             self._generation += 1
         return True
 
     def _is_in_place(self) -> bool:
-        """The file and its log, which is there as long as the writer is: without it new readers would miss commits."""
+        """Return whether the file and its log exist. Without the log, new readers would miss commits."""
         return self.path.exists() and os.path.exists(f"{self.path}-wal")
 
     def close(self) -> None:
-        """What the log holds goes into the file, so that the file alone is a whole copy."""
+        """Close the database. The log is moved into the file, so that the file alone is complete."""
         if self._checker:
             self._checker.close()
         with self._lock:
-            with contextlib.suppress(sqlite3.OperationalError):  # a full disk, or a reader at work: the log stays
+            with contextlib.suppress(sqlite3.OperationalError):  # a full disk or an active reader: the log stays
                 self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             self._writer.close()
 
 
 def copy_online(path: Path, target: Path, *, check: bool = False) -> None:
-    """Pages in small steps, so that who has it open goes on writing meanwhile."""
+    """Copy the pages in small steps, so that the writer can continue."""
     aside = target.with_suffix(".new")
     aside.unlink(missing_ok=True)
     source, copy = _connect(f"{path.as_uri()}?mode=ro"), sqlite3.connect(aside)
@@ -224,16 +224,16 @@ def copy_online(path: Path, target: Path, *, check: bool = False) -> None:
     finally:
         copy.close()
         source.close()
-        aside.unlink(missing_ok=True)  # half a copy on a full disk would only make it fuller
+        aside.unlink(missing_ok=True)  # a partial copy would only fill a full disk further
 
 
 def read_epoch(path: Path) -> str | None:
-    """Of a database that need not be there; None also where it is damaged, which its opening tells."""
+    """Return the history of a database, or None if it is missing or damaged. Opening it reports the damage."""
     return read_position(path)[0]
 
 
 def read_position(path: Path) -> tuple[str | None, int]:
-    """Which history it holds, and up to which event."""
+    """Return the id of the history and the number of its last event."""
     if not path.exists():
         return None, 0
     try:
@@ -246,7 +246,7 @@ def read_position(path: Path) -> tuple[str | None, int]:
 
 
 class _Checker:
-    """Reads the whole file in a thread of its own."""
+    """Check the whole file in its own thread."""
 
     def __init__(self, path: Path, tell: Callable[[str], None]) -> None:
         self._connection = _connect(f"{path.as_uri()}?mode=ro")
@@ -266,7 +266,7 @@ class _Checker:
     def close(self) -> None:
         self._closing = True
         while self._thread.is_alive():
-            self._connection.interrupt()  # no effect on what has not begun yet, so again
+            self._connection.interrupt()  # it has no effect before the check has started, so repeat it
             self._thread.join(_MOMENT_SECONDS)
         self._connection.close()
 
@@ -298,7 +298,7 @@ def _connect(uri: str) -> sqlite3.Connection:
 
 
 def _open(path: Path, *, check: bool = True) -> sqlite3.Connection:
-    """NORMAL: a kill of any process loses nothing; a power cut may lose the last moments, never the file."""
+    """Open with synchronous=NORMAL: a kill loses nothing; a power failure may lose the last moments."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o600))
@@ -319,7 +319,7 @@ def _refuse_damage(connection: sqlite3.Connection) -> None:
 
 
 def _migrate(connection: sqlite3.Connection) -> None:
-    """Each file once, in order of the number in its name, each in a transaction of its own."""
+    """Apply each migration once, in order of its number, each in its own transaction."""
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     found = Path(__file__).with_name("migrations").iterdir()
     scripts = {int(entry.name[:4]): entry for entry in found if entry.name.endswith(".sql")}
@@ -327,7 +327,7 @@ def _migrate(connection: sqlite3.Connection) -> None:
     if version > newest:
         raise LabwrightError(
             f"The database is of version {version}; this Labwright knows {newest}.",
-            hint="Use the newer Labwright that made it, or `labwright db rebuild` with this one.",
+            hint="Use the newer Labwright that created it, or run `labwright db rebuild` with this one.",
         )
     for number in sorted(number for number in scripts if number > version):
         connection.executescript(f"BEGIN; {scripts[number].read_text()} PRAGMA user_version = {number}; COMMIT;")

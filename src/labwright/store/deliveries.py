@@ -1,4 +1,7 @@
-"""What is owed to each channel, and what became of it. Written with the position in the events, so nothing is twice."""
+"""Notifications due for each channel and their results.
+
+They are stored together with the position in the events, so none is sent twice.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from labwright.store.database import Transaction
 from labwright.store.statements import load_statements
 
 DELIVERIES = load_statements("deliveries")
-KEPT = 1000  # of each channel
+KEPT = 1000  # per channel
 
 
 class DeliveryStatus(StrEnum):
@@ -37,7 +40,7 @@ class Delivery:
 
 
 def position(connection: sqlite3.Connection, channel: str, epoch: str) -> int | None:
-    """None if the channel is new, or the history another one than it had read."""
+    """Return the position, or None if the channel is new or has read another history."""
     row = connection.execute(DELIVERIES["position"], {"name": channel, "epoch": epoch}).fetchone()
     return int(row[0]) if row else None
 
@@ -47,7 +50,7 @@ def set_position(tx: Transaction, channel: str, epoch: str, seq: int) -> None:
 
 
 def forget_others(tx: Transaction, channels: Collection[str]) -> None:
-    """A channel that is taken out and put back later is not sent what happened in between."""
+    """Forget removed channels. A channel that is added again does not get older events."""
     names = json.dumps(list(channels))
     tx.execute(DELIVERIES["forget_channels"], names=names)
     tx.execute(DELIVERIES["give_up_others"], names=names, time=now(), error="the channel is no longer configured")

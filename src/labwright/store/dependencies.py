@@ -1,4 +1,4 @@
-"""Which runs wait for which, in the database."""
+"""Dependencies between runs in the database."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def add(tx: Transaction, child: str, parents: Sequence[str]) -> None:
 
 
 def set_blocked(tx: Transaction, run_id: str, by: int) -> None:
-    """For how many runs it has to wait."""
+    """Store how many unfinished parents block the run."""
     tx.execute(RUNS["set_blocked"], id=run_id, blocked_by=by)
 
 
 def unblock(tx: Transaction, run_id: str) -> None:
-    """One of those that it waits for has finished."""
+    """Count one parent of the run as finished."""
     tx.execute(RUNS["unblock"], id=run_id)
 
 
 def children(connection: sqlite3.Connection, parent: str) -> list[str]:
-    """Also of runs that are deleted by now."""
+    """Return the ids of the runs that depend on this one, including deleted runs."""
     return [row[0] for row in connection.execute(RUNS["children"], {"parent": parent})]
 
 
@@ -37,7 +37,7 @@ def child_runs(connection: sqlite3.Connection, parent: str) -> list[Run]:
 
 
 def unfinished(connection: sqlite3.Connection, run_ids: Sequence[str]) -> list[str]:
-    """Of these, in the order in which they came."""
+    """Return those of these runs that have not finished."""
     return [row[0] for row in connection.execute(RUNS["unfinished"], {"ids": json.dumps(run_ids)})]
 
 

@@ -1,4 +1,4 @@
-"""A creating call sent twice with one key is carried out once and answered twice."""
+"""Idempotency keys: a creating call sent twice with one key is executed once and gets the same result twice."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Made = TypeVar("Made")
 @dataclass(frozen=True, slots=True)
 class IdempotencyKey:
     key: str
-    request: str  # which call, e.g. "POST /runs"
-    digest: str  # of the body: the same key for something else is a mistake, and is said
+    request: str  # the call, e.g. "POST /runs"
+    digest: str  # of the body: reusing a key for another request is an error
 
     @classmethod
     def of(cls, key: str, request: str, body: bytes) -> IdempotencyKey:
         return cls(key, request, hashlib.sha256(body).hexdigest())
 
     def again(self, step: str) -> IdempotencyKey:
-        """For a second thing that the same call makes."""
+        """Return a key for a second object that the same call creates."""
         return replace(self, request=f"{self.request} {step}")
 
 
 def recall(tx: Transaction, key: IdempotencyKey | None) -> str | None:
-    """The first answer as JSON, if this very request was carried out before."""
+    """Return the first result as JSON if this request was executed before, or None."""
     return None if key is None else first_answer(tx.connection, key)
 
 
@@ -54,7 +54,7 @@ def made_before(
     read: Callable[[dict[str, Any]], Made],
     get: Callable[[sqlite3.Connection, str], Made],
 ) -> Made | None:
-    """What this very request made when it came first: by its key, or by an id that it brings itself.
+    """Return what this request created the first time, found by its key or by an id that it contains.
 
     Such an id outlives the remembered answers and a rebuild of the database.
     """
@@ -66,7 +66,7 @@ def made_before(
 
 
 def refuse_other(key: IdempotencyKey, digest: str) -> None:
-    """`digest`: of what was sent with this key before."""
+    """Raise Conflict if the key was used with another body. `digest` is that of the earlier body."""
     if digest != key.digest:
         raise Conflict(
             "This Idempotency-Key was used for a different request.", hint="Use a new key for a new request."

@@ -44,7 +44,7 @@ def page(
 
 
 def for_session(connection: sqlite3.Connection, session_id: str, limit: int) -> list[Memory]:
-    """What a person accepted, and what this very session noted; newest first."""
+    """Return the accepted notes and those of this session, newest first."""
     rows = connection.execute(SESSIONS["memories_for"], {"session_id": session_id, "limit": limit})
     return [Memory.from_dict(json.loads(row[0])) for row in rows]
 

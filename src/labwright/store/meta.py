@@ -1,4 +1,4 @@
-"""Words that the database keeps by name."""
+"""Named values in the database."""
 
 from __future__ import annotations
 

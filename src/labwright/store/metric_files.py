@@ -1,4 +1,4 @@
-"""How far the files that runs log into were read, and the artifacts that these name, in the database."""
+"""How far the metric files of runs were read, and the artifacts they name, in the database."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ _OF_AN_ARTIFACT = ("key", "step", "kind", "path", "caption", "time")
 
 
 def positions(connection: sqlite3.Connection, run_id: str) -> dict[str, int]:
-    """By the file's name."""
+    """Return the position of each file by name."""
     return dict(connection.execute(METRICS["files_of_run"], {"run_id": run_id}).fetchall())
 
 
 def find(connection: sqlite3.Connection, run_id: str, name: str) -> tuple[Any, ...] | None:
-    """Position, source, attempt, mark, and what is stored of the part behind the position: its end, and of how many
-    keys."""
+    """Return how far a file was read: position, source, attempt and checksum, or None.
+
+    A part after the position may be stored for some keys: `part_end` and `part_keys` say how far.
+    """
     found: tuple[Any, ...] | None = connection.execute(METRICS["file"], {"run_id": run_id, "name": name}).fetchone()
     return found
 

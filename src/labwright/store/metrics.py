@@ -1,4 +1,4 @@
-"""Series in the database: appended in chunks, read whole or thinned."""
+"""Metric series in the database: appended in chunks, read completely or thinned."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from labwright.store.database import Transaction
 from labwright.store.statements import METRICS
 
 _MERGE_COUNT = CHUNK_POINTS // SMALL_POINTS
-_THIN_FROM_LEVELS = 4  # beyond so many times the wanted points, the stored extremes are read instead of the points
+_THIN_FROM_LEVELS = 4  # a series longer than the limit times this is read from its stored extremes
 _SUMMARY_KEYS = 200
-_SOURCES_OF_A_KEY = 4  # and attempts: of these one is shown
+_SOURCES_OF_A_KEY = 4  # and attempts; one of them is shown
 _EXPORT_CHUNKS = 8
-_AT_ONCE = 500  # series that are packed and written together
+_AT_ONCE = 500  # series packed and written together
 _ChunkRow = tuple[int | bytes, ...]
 
 
@@ -52,18 +52,18 @@ def find_series(connection: sqlite3.Connection, key: str, run_id: str, source: s
 
 
 def series_of_source(connection: sqlite3.Connection, run_id: str, source: str, attempt: int) -> dict[str, Series]:
-    """All at once by key, for a batch of so many keys that asking for each would take longer."""
+    """Return all series of a source by key. For many keys this is faster than one query each."""
     wanted = {"run_id": run_id, "source": source, "attempt": attempt}
     return {row[1]: _series(row) for row in connection.execute(METRICS["series_of_source"], wanted)}
 
 
 def count_own_series(connection: sqlite3.Connection, run_id: str) -> int:
-    """Without those of the system."""
+    """Return the number of series without system metrics."""
     return int(connection.execute(METRICS["count_own_series"], {"run_id": run_id}).fetchone()[0])
 
 
 def begin(tx: Transaction, run_id: str, source: str, attempt: int, found: Sequence[tuple[str, Points]]) -> None:
-    """New series with their first points. A run may begin with a hundred thousand of them."""
+    """Create series with their first points. A run may start with a hundred thousand of them."""
     for start in range(0, len(found), _AT_ONCE):
         series_rows: list[tuple[object, ...]] = []
         chunk_rows: list[_ChunkRow] = []
@@ -84,7 +84,7 @@ def _series(row: tuple[Any, ...]) -> Series:
 
 
 def append(tx: Transaction, grown: Sequence[tuple[Series, Points]]) -> None:
-    """Add points in order of arrival; a short last chunk is filled up first, and short ones are merged."""
+    """Append points in order of arrival. Fill a short last chunk first and merge short chunks."""
     for start in range(0, len(grown), _AT_ONCE):
         _append_some(tx, grown[start : start + _AT_ONCE])
 
@@ -101,7 +101,7 @@ def _append_some(tx: Transaction, grown: Sequence[tuple[Series, Points]]) -> Non
             whole.extend(points)
             filled.append((*_columns(whole.part(0, CHUNK_POINTS)), chunk_id))
             if len(whole) < SMALL_POINTS:
-                continue  # there is nothing to merge before it has filled up
+                continue  # nothing to merge before it is full
             points = whole.part(CHUNK_POINTS, len(whole))
         added += _chunks_of(series.id, points)
         full.append(series.id)
@@ -135,7 +135,7 @@ def _facts(series: Series) -> tuple[object, ...]:
 
 
 def _short_tails(tx: Transaction, series_ids: list[int]) -> dict[int, tuple[int, Points]]:
-    """Of these series the last chunk, with its number, where there is room in it."""
+    """Return the number and content of the last chunk of each series that has room in it."""
     rows = tx.execute(METRICS["short_tails"], series_ids=json.dumps(series_ids), small=SMALL_POINTS)
     return {series_id: (number, unpack(Chunk(*chunk))) for series_id, number, *chunk in rows}
 
@@ -154,7 +154,7 @@ def _columns(points: Points) -> tuple[int, bytes, bytes, bytes, bytes]:
 
 
 def _merge_small(tx: Transaction, series_id: int) -> None:
-    """Eight short chunks in a row become one long one: slow series end up as compact as fast ones."""
+    """Merge eight short chunks in a row into one, so slow series become as compact as fast ones."""
     rows = tx.execute(METRICS["last_counts"], series_id=series_id, limit=_MERGE_COUNT).fetchall()
     if len(rows) < _MERGE_COUNT or not all(SMALL_POINTS <= row[1] < CHUNK_POINTS // 2 for row in rows):
         return
@@ -172,7 +172,10 @@ def series_of(connection: sqlite3.Connection, run_id: str) -> list[Series]:
 
 
 def weighed_anew(connection: sqlite3.Connection, run_id: str, longest: float = math.inf) -> list[Series]:
-    """Those that this changes: extremes and mean of what is shown, the last to arrive of each step."""
+    """Recompute the statistics of series with unordered steps, and return those that changed.
+
+    The last arrival of a step counts.
+    """
     found = []
     unordered = [_series(row) for row in connection.execute(METRICS["unordered_series"], {"run_id": run_id})]
     for series in [series for series in unordered if series.statistics.count <= longest]:
@@ -193,9 +196,9 @@ def save_statistics(tx: Transaction, run_id: str, found: Sequence[Series]) -> No
 
 
 def last_of_finished(connection: sqlite3.Connection, key: str) -> dict[str, float]:
-    """By run, of those that finished and have it as a number; of several series the one that is preferred.
+    """Return the last value by finished run, if it is a number. The preferred series counts.
 
-    Not of archived runs and rehearsals, whose numbers are nobody's results.
+    Archived runs and rehearsals are left out: their numbers are not results.
     """
     rows = connection.execute(METRICS["last_of_finished"], {"key": key, "rehearsal": REHEARSAL}).fetchall()
     rows.sort(key=lambda row: preference(row[1], row[2]), reverse=True)
@@ -204,12 +207,12 @@ def last_of_finished(connection: sqlite3.Connection, key: str) -> dict[str, floa
 
 
 def own_keys(connection: sqlite3.Connection, limit: int) -> list[str]:
-    """What commands report, without what the monitor samples."""
+    """Return the keys that commands log, without system metrics."""
     return [row[0] for row in connection.execute(METRICS["own_keys"], {"limit": limit})]
 
 
 def read(connection: sqlite3.Connection, series: Series, max_points: int, *, with_times: bool = True) -> Points:
-    """In step order, thinned with every extreme kept. Without times a long series is read faster."""
+    """Return a series in step order, thinned with every extreme kept. Without times, long series are read faster."""
     if series.ascending and series.statistics.count > max_points * _THIN_FROM_LEVELS:
         return _read_levels(connection, series, max_points, with_times)
     return thin(_all_points(connection, series), max_points)
@@ -234,7 +237,7 @@ def read_whole(connection: sqlite3.Connection, series: Series) -> WholeSeries:
 
 
 def points_from(connection: sqlite3.Connection, series: Series, offset: int) -> Points:
-    """Some of the points after the first `offset`, in order of arrival; none at the end."""
+    """Return some points after the first `offset` in order of arrival, or none at the end."""
     points = Points.empty()
     wanted = {"series_id": series.id, "limit": _EXPORT_CHUNKS}
     if offset:
@@ -256,7 +259,7 @@ def _read_levels(connection: sqlite3.Connection, series: Series, max_points: int
 
 
 def _with_ends(points: Points, first: Points, known: Statistics) -> Points:
-    """Extremes alone would leave out where a curve begins and where it is now."""
+    """Add the first and the last point, which the extremes may leave out."""
     if first.steps[0] < points.steps[0]:
         first.extend(points)
         points = first
@@ -268,7 +271,7 @@ def _with_ends(points: Points, first: Points, known: Statistics) -> Points:
 
 
 def summary_of(found: list[Series]) -> dict[str, dict[str, Any]]:
-    """Per metric: last, min, max, mean, step; of the newest attempt, and of the best source where several tell."""
+    """Return last, min, max, mean and step of each metric, from the newest attempt and its best source."""
     summary: dict[str, dict[str, Any]] = {}
     for series in sorted(preferred(found)[:_SUMMARY_KEYS], key=lambda series: series.key):
         known = series.statistics
@@ -287,7 +290,7 @@ _RANK = {"sdk": 0, "http": 1, "file": 2, "tensorboard": 3, "trainer_state": 4, "
 
 
 def preferred(found: list[Series]) -> list[Series]:
-    """One series a key: the newest attempt's, and there the source that the run itself chose."""
+    """Return one series per key: of the newest attempt, and there of the source that the run itself chose."""
     best: dict[str, Series] = {}
     for series in found:
         known = best.get(series.key)
@@ -301,12 +304,12 @@ def _order(series: Series) -> tuple[int, int]:
 
 
 def preference(source: str, attempt: int) -> tuple[int, int]:
-    """The less, the better."""
+    """Return the sort key of a series: newer attempts, then better sources, come first."""
     return -attempt, _RANK.get(source, 9)
 
 
 def save_summary(tx: Transaction, run_id: str) -> None:
-    """Of a run with very many metrics those that were logged last, and how many there are besides."""
+    """Store the summary of the run's newest metrics, and how many more metrics there are."""
     rows = tx.execute(METRICS["newest_series"], run_id=run_id, limit=_SUMMARY_KEYS * _SOURCES_OF_A_KEY)
     summary = summary_of([_series(row) for row in rows])
     left_out = int(tx.execute(METRICS["count_keys"], run_id=run_id).fetchone()[0]) - len(summary)

@@ -1,4 +1,4 @@
-"""Pages of records, newest first: each row is a number that grows, and a record as JSON."""
+"""Pages of records, newest first. Each row has a growing number and a record as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 Record = TypeVar("Record")
-_FAR = 2**62  # before this is all there is
+_FAR = 2**62  # higher than any row number
 
 
 def page_before(
@@ -20,7 +20,7 @@ def page_before(
     limit: int,
     before: int | None,
 ) -> tuple[list[Record], int | None]:
-    """At most `limit` records, and the number before which the next page begins, if there is one."""
+    """Return at most `limit` records, and the number before which the next page starts, if any."""
     bounds = {"before": _FAR if before is None else before, "limit": limit + 1}
     rows = connection.execute(sql, {**values, **bounds}).fetchall()
     found = [read(json.loads(record)) for _, record in rows[:limit]]

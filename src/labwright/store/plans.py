@@ -1,4 +1,4 @@
-"""Plans in the database: every change of one, and the events that tell of it, in the caller's transaction."""
+"""Plans in the database: every change and its events, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -15,7 +15,12 @@ from labwright.store.database import Transaction
 from labwright.store.paging import page_before
 from labwright.store.statements import PLANS
 
-_FACTS = ("status_reason", "session_id", "compiling_by", "asks")  # what may change beside the text and the status
+_FACTS = (
+    "status_reason",
+    "session_id",
+    "compiling_by",
+    "asks",
+)  # facts that may change besides the text and the status
 
 
 def insert(tx: Transaction, plan: Plan, first: PlanVersion, actor: str) -> None:
@@ -25,14 +30,14 @@ def insert(tx: Transaction, plan: Plan, first: PlanVersion, actor: str) -> None:
 
 
 def restore(tx: Transaction, plan: Plan, versions: Iterable[PlanVersion]) -> None:
-    """Put it back as it was found on disk: no event, it tells nothing new."""
+    """Restore a plan from disk, without an event."""
     tx.execute(PLANS["upsert"], id=plan.id, record=_json(plan.to_dict()))
     for version in versions:
         _save_version(tx, plan.id, version)
 
 
 def edit(tx: Transaction, before: Plan, after: Plan, saved: PlanVersion, changed: list[str], actor: str) -> None:
-    """A new version; and, where that takes an approval back, the event that says so."""
+    """Store a new version, and an event if it withdraws an approval."""
     tx.execute(PLANS["update"], id=after.id, record=_json(after.to_dict()))
     _save_version(tx, after.id, saved)
     _emit(tx, EventType.PLAN_UPDATED, after, actor, {"changed": changed, "version": after.version})
@@ -41,7 +46,7 @@ def edit(tx: Transaction, before: Plan, after: Plan, saved: PlanVersion, changed
 
 
 def change(tx: Transaction, before: Plan, after: Plan, actor: str) -> None:
-    """A move to another status, or a fact beside the text."""
+    """Store another status or another fact besides the text."""
     tx.execute(PLANS["update"], id=after.id, record=_json(after.to_dict()))
     if after.status is not before.status:
         _emit_status(tx, before, after, actor)
@@ -51,7 +56,7 @@ def change(tx: Transaction, before: Plan, after: Plan, actor: str) -> None:
 
 
 def file_changed(tx: Transaction, plan: Plan, path: str, actor: str) -> None:
-    """A file of its workspace was edited; the record is the same."""
+    """Record that a file of the workspace was edited. The record stays the same."""
     _emit(tx, EventType.PLAN_UPDATED, plan, actor, {"changed": [path], "version": plan.version})
 
 
@@ -77,7 +82,7 @@ def every(connection: sqlite3.Connection) -> list[Plan]:
 
 
 def compiled_for(connection: sqlite3.Connection, by: str) -> list[Plan]:
-    """Just now."""
+    """Return the plans that are being compiled for this actor."""
     return [Plan.from_dict(json.loads(row[0])) for row in connection.execute(PLANS["compiled_for"], {"by": by})]
 
 
@@ -102,7 +107,7 @@ def version(connection: sqlite3.Connection, plan_id: str, number: int) -> PlanVe
 def versions(
     connection: sqlite3.Connection, plan_id: str, limit: int, before: int | None
 ) -> tuple[list[PlanVersion], int | None]:
-    """Newest first."""
+    """Return a page of versions, newest first."""
     values = {"plan_id": plan_id}
     return page_before(connection, PLANS["versions"], values, read=PlanVersion.from_dict, limit=limit, before=before)
 

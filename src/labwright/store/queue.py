@@ -1,4 +1,4 @@
-"""What waits in the queues and what is at work, as the database has it: for the scheduler, and for who asks why."""
+"""Queued and active runs as the scheduler sees them, and why a run waits."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from labwright.domain.clock import epoch_seconds
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.store.statements import RUNS
 
-_LOOK_AHEAD = 4  # a few more than fit, since some may be passed over
-COUNTED_AHEAD = 100  # beyond so many nobody wants the exact number, and counting would cost
+_LOOK_AHEAD = 4  # more than fit, because some may be skipped
+COUNTED_AHEAD = 100  # counting beyond this would be slow, and nobody needs the exact number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
     run_id: str
-    group: str  # the sweep, or "" for runs of none
+    group: str  # the sweep, or "" for runs without one
     priority: int
     gpus: int
     queued_at: float
-    named: tuple[str, ...] = ()  # cards that it picks itself: it goes onto them also where somebody holds them
+    named: tuple[str, ...] = ()  # GPUs that the command picks itself, even if someone holds them
 
     @property
     def queue(self) -> str:
@@ -30,23 +30,25 @@ class Candidate:
 
 
 def queue_of(group: str, gpus: int, named: Sequence[str]) -> str:
-    """Runs of one sweep that ask for the same number of GPUs, or the same ones: if one does not fit, none of them does.
-    As the database computes it for each run."""
+    """Return the queue of a run: runs of one sweep that request the same number of GPUs, or the same GPUs.
+
+    If one of them does not fit, none does. The database computes the same value for each run.
+    """
     return f"{group}/{gpus}{json.dumps(named, ensure_ascii=False, separators=(',', ':')) if named else ''}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holder:
-    """An active run and what it takes of the machine."""
+    """An active run and the resources that it uses."""
 
     run_id: str
     group: str
-    gpus: int  # that it asked for
-    named: tuple[str, ...] = ()  # cards that it picked itself
-    unleased: int = 0  # how many of those it keeps from nobody: not leased, or not this server's to give
-    is_waiting: bool = False  # its turn has come, but somebody else is on the card
-    is_elsewhere: bool = False  # on Slurm while runs go to this machine, or the other way round
-    is_over: bool = False  # its command is gone and its cards are given back; it counts as a run until its end is told
+    gpus: int  # requested
+    named: tuple[str, ...] = ()  # GPUs that it picked itself
+    unleased: int = 0  # how many of those do not block others: not leased, or not managed by this server
+    is_waiting: bool = False  # it is its turn, but someone else uses the GPU
+    is_elsewhere: bool = False  # on Slurm while new runs go to this machine, or vice versa
+    is_over: bool = False  # its command has ended and its GPUs are free, but its end is not recorded yet
 
     @property
     def leased(self) -> int:
@@ -59,12 +61,12 @@ class Holder:
 
 
 def here(holders: Iterable[Holder]) -> list[Holder]:
-    """Those that take something of what there is to run on now; in their sweeps the others count too."""
+    """Return the runs that use the current machine or cluster. The others count only in their sweeps."""
     return [holder for holder in holders if not holder.is_elsewhere]
 
 
 def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) -> dict[str, list[Candidate]]:
-    """The first few of each queue: enough to choose from, however long the queues are."""
+    """Return the first few runs of each queue: enough to choose from, however long the queues are."""
     queues = [row[0] for row in connection.execute(RUNS["queued_groups"])]
     return {
         queue: _first_of(connection, queue, limit + _LOOK_AHEAD)
@@ -89,8 +91,10 @@ def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Ca
 
 
 def load_holders(connection: sqlite3.Connection, cluster: Cluster) -> list[Holder]:
-    """All active runs; where they are, by what there is to run on now. Of cards that they name, only those which are
-    this server's to give are taken from others."""
+    """Return all active runs, and whether each uses the current machine or cluster.
+
+    Of the GPUs that a run names, only those managed by this server block other runs.
+    """
     on_slurm = cluster.type is ClusterType.SLURM
     cards = json.dumps([gpu.uuid for gpu in cluster.gpus])
     return [
@@ -108,6 +112,6 @@ def load_holders(connection: sqlite3.Connection, cluster: Cluster) -> list[Holde
 
 
 def first_in_queue(connection: sqlite3.Connection, queue: str) -> list[str]:
-    """The runs of one queue in order of start, as far as they are counted."""
+    """Return the runs of one queue in order of start, up to the counting limit."""
     values = {"queue_group": queue, "limit": COUNTED_AHEAD + 1}
     return [row[0] for row in connection.execute(RUNS["first_in_queue"], values)]

@@ -1,4 +1,4 @@
-"""Runs in the database: every change of one, and the event that tells of it, in the caller's transaction."""
+"""Runs in the database: every change and its event, in the caller's transaction."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SORTS = {
     "ended_at": "coalesce(ended_at, '') ASC, seq ASC",
     "name": "name ASC, seq ASC",
     "-name": "name DESC, seq DESC",
-    "-priority": "-priority ASC, seq ASC",  # as a queue goes: who came first before who came later
+    "-priority": "-priority ASC, seq ASC",  # queue order: older runs first
 }
 _KEYS = {"ended_at": "coalesce(ended_at, '')", "name": "name", "priority": "-priority"}
 
@@ -37,14 +37,14 @@ def insert(tx: Transaction, run: Run, actor: str, blocked_by: int = 0) -> None:
 
 
 def insert_many(tx: Transaction, made: Sequence[RunRecord], actor: str) -> None:
-    """Runs that wait for nobody."""
+    """Insert runs without dependencies."""
     tx.connection.executemany(RUNS["insert"], ({"id": run.id, "record": run.text, "blocked_by": 0} for run in made))
     told = ((run.id, run.sweep_id, {"status": run.status, "name": run.name}) for run in made)
     _emit_many(tx, EventType.RUN_CREATED, told, actor)
 
 
 def move_many(tx: Transaction, moved: Sequence[tuple[Run, Run]], actor: str) -> None:
-    """Store many runs that changed their status, before and after, with an event each."""
+    """Store many runs that changed their status, with one event each. Each item is (before, after)."""
     tx.connection.executemany(RUNS["update"], ({"id": after.id, "record": after.to_json()} for _, after in moved))
     told = ((after.id, after.sweep_id, _status_facts(before, after)) for before, after in moved)
     _emit_many(tx, EventType.RUN_STATUS, told, actor)
@@ -63,12 +63,12 @@ def _emit_many(
 
 
 def restore(tx: Transaction, run: Run) -> None:
-    """Put a record back as it was found on disk: no event, it tells nothing new."""
+    """Restore a record from disk, without an event."""
     tx.execute(RUNS["upsert"], id=run.id, record=run.to_json())
 
 
 def change(tx: Transaction, before: Run, after: Run, actor: str, **data: Any) -> Run:
-    """Store a moved or evolved run with the one event that says so."""
+    """Store a changed run with one event."""
     tx.execute(RUNS["update"], id=after.id, record=after.to_json())
     if after.status is before.status:
         changed = [name for name in Run.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
@@ -95,7 +95,7 @@ def delete(tx: Transaction, run: Run, actor: str) -> None:
 
 
 def forget(tx: Transaction, run_id: str) -> None:
-    """One that was deleted already. No event: it tells nothing new."""
+    """Delete the rows of a run that was already deleted, without an event."""
     tx.execute(RUNS["delete"], id=run_id)
 
 
@@ -115,7 +115,7 @@ def get_json(connection: sqlite3.Connection, run_id: str) -> str:
 
 
 def events_offset(connection: sqlite3.Connection, run_id: str) -> int | None:
-    """How far its folder's event log was read; none of a run that is not there."""
+    """Return how far the run's event log was read, or None if there is no such run."""
     row = connection.execute(RUNS["events_offset"], {"id": run_id}).fetchone()
     return None if row is None else int(row[0])
 
@@ -125,20 +125,20 @@ def set_events_offset(tx: Transaction, run_id: str, offset: int) -> None:
 
 
 def twin(connection: sqlite3.Connection, run: Run) -> str | None:
-    """A run of the same sweep with the same configuration, seed and command."""
+    """Return a run of the same sweep with the same configuration, seed and command."""
     asked = {name: getattr(run, name) for name in ("sweep_id", "config_hash", "seed", "command")}
     row = connection.execute(RUNS["twin"], asked).fetchone()
     return str(row[0]) if row else None
 
 
 def newest_folder(connection: sqlite3.Connection) -> str | None:
-    """Of the run that got one last."""
+    """Return the folder of the newest run that has one."""
     row = connection.execute(RUNS["newest_folder"]).fetchone()
     return str(row[0]) if row else None
 
 
 def move_folders(tx: Transaction, folder: str) -> None:
-    """All runs that have one have it there now. No event: it tells nothing new of them."""
+    """Change the parent folder of all run folders, without events."""
     tx.execute(RUNS["move_folders"], folder=folder)
 
 
@@ -159,12 +159,12 @@ def with_status(connection: sqlite3.Connection, *statuses: RunStatus) -> list[Ru
 
 
 def lost_or_newest(connection: sqlite3.Connection, limit: int) -> list[str]:
-    """Lost ones, whose processes may have gone on, and the newest, which may have ended a moment ago."""
+    """Return lost runs, whose processes may still run, and the newest, which may have just ended."""
     return [str(row[0]) for row in connection.execute(RUNS["lost_or_newest"], {"limit": limit})]
 
 
 def ids_by_name(connection: sqlite3.Connection, names: Iterable[str]) -> dict[str, set[str]]:
-    """Of those that are names of runs."""
+    """Return the ids of the runs that have one of these names, by name."""
     found: dict[str, set[str]] = {}
     for name, run_id in connection.execute(RUNS["ids_by_name"], {"names": json.dumps([*names])}):
         found.setdefault(name, set()).add(run_id)
@@ -192,7 +192,7 @@ class Filter:
 def page(
     connection: sqlite3.Connection, wanted: Filter, limit: int, cursor: str | None
 ) -> tuple[list[str], str | None]:
-    """Records as JSON text, and the cursor of the next page if there is one."""
+    """Return records as JSON text, and the cursor of the next page if any."""
     where, values = _conditions(wanted)
     if cursor:
         condition, more = _after_cursor(wanted.sort, cursor)
@@ -245,14 +245,14 @@ def _after_cursor(sort: str, cursor: str) -> tuple[str, dict[str, Any]]:
         key, seq = json.loads(base64.urlsafe_b64decode(cursor))
         str(key).encode()
     except (ValueError, binascii.Error, TypeError) as error:
-        raise Invalid("That cursor is not one of ours.", hint="Use X-Next-Cursor of the page before.") from error
+        raise Invalid("The cursor is not valid.", hint="Use X-Next-Cursor of the previous page.") from error
     if (
         type(seq) is not int
         or abs(seq) >= 2**63
         or not isinstance(key, str | int)
         or (isinstance(key, int) and abs(key) >= 2**63)
     ):
-        raise Invalid("That cursor is not one of ours.", hint="Use X-Next-Cursor of the page before.")
+        raise Invalid("The cursor is not valid.", hint="Use X-Next-Cursor of the previous page.")
     column = _KEYS.get(sort.removeprefix("-"), "seq")
     sign = "<" if SORTS[sort].endswith("DESC") else ">"
     return f"({column}, seq) {sign} (:cursor_key, :cursor_seq)", {"cursor_key": key, "cursor_seq": seq}
@@ -271,13 +271,13 @@ def ids_before_launch(connection: sqlite3.Connection) -> set[str]:
 
 
 def first_active_launch(connection: sqlite3.Connection) -> str | None:
-    """When the oldest of the runs that go now was launched."""
+    """Return when the oldest active run was launched."""
     (launched,) = connection.execute(RUNS["first_active_launch"]).fetchone()
     return None if launched is None else str(launched)
 
 
 def snapshot_hashes(connection: sqlite3.Connection, when: str) -> set[str]:
-    """Of runs that have not ended before that."""
+    """Return the snapshot hashes of runs that had not ended before that time."""
     return {row[0] for row in connection.execute(RUNS["snapshot_hashes"], {"time": when})}
 
 

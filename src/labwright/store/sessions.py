@@ -1,4 +1,4 @@
-"""Conversations in the database: the sessions, and the log of pieces that each consists of."""
+"""Sessions in the database, and the log of pieces of each."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def insert(tx: Transaction, session: Session, actor: str) -> None:
 
 
 def change(tx: Transaction, before: Session, after: Session, actor: str) -> Session:
-    """With the one event that says so; a new piece alone is no event, it would be far too many."""
+    """Store a changed session with one event. A new piece alone makes no event: there would be too many."""
     tx.execute(SESSIONS["update"], id=after.id, record=_json(after.to_dict()))
     if after.status is not before.status:
         facts = {"from": before.status, "to": after.status, "turn": after.turn, "waits": len(after.waits)}
@@ -43,7 +43,7 @@ def delete(tx: Transaction, session: Session, actor: str) -> None:
 
 
 def append(tx: Transaction, session: Session, pieces: Iterable[NewPiece]) -> Session:
-    """At the end of the log, numbered on; answers the session that knows its newest number, not yet stored."""
+    """Append pieces to the log. Return the session with its newest number, which is not stored yet."""
     seq, at = session.last_seq, now()
     for kind, data in pieces:
         seq += 1
@@ -77,12 +77,12 @@ def pieces_after(connection: sqlite3.Connection, session_id: str, seq: int, limi
 
 
 def whole_pieces(connection: sqlite3.Connection, session_id: str) -> list[Piece]:
-    """All but the parts of answers: those are in the whole messages too."""
+    """Return all pieces except the parts of replies, which the complete messages contain too."""
     return [_piece(row) for row in connection.execute(SESSIONS["pieces_without_parts"], {"session_id": session_id})]
 
 
 def suggestions(connection: sqlite3.Connection, session_id: str | None) -> list[tuple[str, dict[str, Any]]]:
-    """Every one with its session, in the order they were made and answered."""
+    """Return every suggestion and answer with its session, in order."""
     rows = connection.execute(SESSIONS["suggestions"], {"session_id": session_id})
     return [(session, json.loads(data)) for session, data in rows]
 

@@ -1,4 +1,4 @@
-"""SQL by name: each file in `sql/` holds statements under `-- name:` lines."""
+"""SQL by name: each file in `sql/` has statements under `-- name:` lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sweeps in the database, and what one shows of its runs."""
+"""Sweeps in the database, and facts about their runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def insert(tx: Transaction, sweep: Sweep, actor: str, runs: int = 0) -> None:
 
 
 def change(tx: Transaction, before: Sweep, after: Sweep, actor: str, **data: Any) -> Sweep:
-    """Store a moved or evolved sweep with the one event that says so."""
+    """Store a changed sweep with one event."""
     tx.execute(SWEEPS["update"], id=after.id, record=json.dumps(after.to_dict()))
     if after.status is before.status:
         changed = [name for name in Sweep.__dataclass_fields__ if getattr(before, name) != getattr(after, name)]
@@ -48,7 +48,7 @@ def get(connection: sqlite3.Connection, sweep_id: str) -> Sweep:
     if row is None:
         raise NotFound(
             f"There is no sweep {sweep_id}.",
-            hint="Make one with POST /sweeps or POST /sweeps/wild, or list them with GET /sweeps.",
+            hint="Create one with POST /sweeps or POST /sweeps/wild, or list them with GET /sweeps.",
         )
     return Sweep.from_dict(json.loads(row[0]))
 
@@ -58,7 +58,7 @@ def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tupl
 
 
 def limits(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many runs may be active, of each sweep that holds some back: its `parallel`, or none while it is paused."""
+    """Return the limit of active runs of each limited sweep: its `parallel`, or 0 while it is paused."""
     return dict(connection.execute(SWEEPS["limits"]).fetchall())
 
 
@@ -72,7 +72,7 @@ def unended_ids(connection: sqlite3.Connection) -> set[str]:
 
 
 def counts_of_all(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
-    """Runs by status, for every sweep that has any."""
+    """Return the number of runs by status for each sweep."""
     found: dict[str, dict[str, int]] = {}
     for sweep_id, status, count in connection.execute(RUNS["count_by_status_in_sweeps"]):
         found.setdefault(sweep_id, {})[status] = count
@@ -80,7 +80,7 @@ def counts_of_all(connection: sqlite3.Connection) -> dict[str, dict[str, int]]:
 
 
 class SweepRun(NamedTuple):
-    """What a sweep needs to know of one of its runs."""
+    """The facts of a run that its sweep needs."""
 
     id: str
     status: str
@@ -96,18 +96,18 @@ def runs_of(connection: sqlite3.Connection, sweep_id: str) -> list[SweepRun]:
 
 
 def ready_ids(connection: sqlite3.Connection, sweep_id: str, limit: int) -> list[str]:
-    """Those that the sweep has made and not yet queued, in order."""
+    """Return the created runs that are not queued yet, in order."""
     rows = connection.execute(SWEEPS["ready"], {"sweep_id": sweep_id, "limit": limit})
     return [row[0] for row in rows]
 
 
 def run_times(connection: sqlite3.Connection, sweep_id: str) -> list[tuple[str, str, str | None]]:
-    """Status, start and end of every run that began."""
+    """Return status, start and end of every run that started."""
     return connection.execute(SWEEPS["times"], {"sweep_id": sweep_id}).fetchall()
 
 
 def earlier_seconds(connection: sqlite3.Connection, sweep_id: str) -> float:
-    """How long its runs were at work in attempts that Slurm has ended and begun again."""
+    """Return how long its runs ran in attempts that Slurm requeued."""
     found: float = connection.execute(SWEEPS["earlier_seconds"], {"sweep_id": sweep_id}).fetchone()[0]
     return found
 
@@ -118,7 +118,7 @@ def unended_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
 
 
 def failed_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
-    """Those that failed or were lost, and were not tried again since."""
+    """Return the runs that failed or were lost and were not retried."""
     retried = {row[0] for row in connection.execute(SWEEPS["retried"], {"sweep_id": sweep_id})}
     rows = connection.execute(SWEEPS["records_of_failed"], {"sweep_id": sweep_id})
     found = (Run.from_dict(json.loads(row[0])) for row in rows)
@@ -126,18 +126,18 @@ def failed_runs(connection: sqlite3.Connection, sweep_id: str) -> list[Run]:
 
 
 def count_to_retry(connection: sqlite3.Connection, sweep_id: str) -> int:
-    """Of those that `failed_runs` finds."""
+    """Return the number of runs that `failed_runs` finds."""
     count: int = connection.execute(SWEEPS["count_to_retry"], {"sweep_id": sweep_id}).fetchone()[0]
     return count
 
 
 def parents_of_any(connection: sqlite3.Connection) -> set[str]:
-    """Runs that others wait for."""
+    """Return the runs that other runs depend on."""
     return {row[0] for row in connection.execute(SWEEPS["parents"])}
 
 
 def metric_values(connection: sqlite3.Connection, sweep_id: str, metric: dict[str, Any]) -> dict[str, float]:
-    """By run, from the newest attempt and there from the source that the run itself chose; NaN where it is that."""
+    """Return the value by run, from the newest attempt and the source that the run itself chose. It may be NaN."""
     column = {"best": 2 if metric["goal"] == "min" else 3}.get(metric.get("use", "last"), 1)
     rows = connection.execute(SWEEPS["values_of_metric"], {"sweep_id": sweep_id, "key": metric["key"]})
     found: dict[str, tuple[Any, ...]] = {}
@@ -149,7 +149,7 @@ def metric_values(connection: sqlite3.Connection, sweep_id: str, metric: dict[st
 
 
 def metric_keys(connection: sqlite3.Connection, sweep_id: str) -> list[str]:
-    """Those that most of its runs log come first."""
+    """Return the metric keys, the most logged ones first."""
     return [row[0] for row in connection.execute(SWEEPS["metric_keys"], {"sweep_id": sweep_id})]
 
 
@@ -160,6 +160,6 @@ def count_by_status(connection: sqlite3.Connection, sweep_id: str) -> dict[str, 
 
 
 def with_command(connection: sqlite3.Connection, command: str) -> list[Sweep]:
-    """The newest first; those that were stopped are left out, since nothing is to be had from them any more."""
+    """Return the sweeps with this command, newest first, without stopped ones."""
     rows = connection.execute(SWEEPS["with_command"], {"base_command": command})
     return [Sweep.from_dict(json.loads(row[0])) for row in rows]

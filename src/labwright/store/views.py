@@ -20,7 +20,7 @@ class SavedView:
 
 
 def all_views(connection: sqlite3.Connection) -> list[SavedView]:
-    """By name."""
+    """Return all saved views by name."""
     return [SavedView(name=name, query=query) for name, query in connection.execute(REST["views"])]
 
 

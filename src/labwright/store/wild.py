@@ -22,7 +22,7 @@ def insert(tx: Transaction, wild: Wild, actor: str) -> None:
 
 
 def change(tx: Transaction, before: Wild, after: Wild, actor: str) -> Wild:
-    """With an event for each iteration that is new or has moved, and one where anything else changed."""
+    """Store a changed loop, with an event for each new or changed iteration, and one if anything else changed."""
     tx.execute(_SQL["update"], id=after.id, record=_json(after))
     known = {iteration.number: iteration.status for iteration in before.iterations}
     moved = [iteration for iteration in after.iterations if known.get(iteration.number) is not iteration.status]
@@ -46,7 +46,7 @@ def get(connection: sqlite3.Connection, wild_id: str) -> Wild:
 
 
 def page(connection: sqlite3.Connection, limit: int, before: int | None) -> tuple[list[Wild], int | None]:
-    """Newest first."""
+    """Return a page of loops, newest first."""
     return page_before(connection, _SQL["page"], {}, read=Wild.from_dict, limit=limit, before=before)
 
 

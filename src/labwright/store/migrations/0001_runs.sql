@@ -1,4 +1,4 @@
--- A record is the whole value as JSON; the columns beside it are computed from it, so they cannot disagree.
+-- A record is the complete value as JSON. The other columns are computed from it, so they cannot disagree.
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 
 CREATE TABLE runs (

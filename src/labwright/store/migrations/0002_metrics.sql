@@ -1,4 +1,4 @@
--- One row a series: what is known of it without reading its points.
+-- One row per series, with statistics that need no reading of its points.
 CREATE TABLE series (
     id INTEGER PRIMARY KEY,
     run_id TEXT NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE series (
     UNIQUE (run_id, key, source, attempt)
 );
 
--- The large column last: a drawing reads all but it.
+-- The large column comes last: a chart reads all others.
 CREATE TABLE chunks (
     id INTEGER PRIMARY KEY,
     series_id INTEGER NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE chunks (
 );
 CREATE INDEX chunks_by_series ON chunks (series_id, id);
 
--- How far each file of a run was read; stored with what was read.
+-- How far each metric file was read; stored together with its points.
 CREATE TABLE metric_files (
     run_id TEXT NOT NULL,
     name TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- How far each channel has read the events. What is owed to it, and what became of that; where it goes is never here.
+-- How far each channel has read the events, its notifications and their results. Addresses are never stored here.
 CREATE TABLE channels (
     name TEXT PRIMARY KEY,
     epoch TEXT NOT NULL,

@@ -1,4 +1,4 @@
--- Whatever a sweep's page shows of its runs lies in one index: thousands of records need not be read for it.
+-- One index covers everything that a sweep's page shows of its runs, so thousands of records need not be read.
 ALTER TABLE runs ADD COLUMN config_hash TEXT GENERATED ALWAYS AS (record ->> 'config_hash') VIRTUAL;
 ALTER TABLE runs ADD COLUMN seed INTEGER GENERATED ALWAYS AS (record ->> 'seed') VIRTUAL;
 ALTER TABLE runs ADD COLUMN trial INTEGER GENERATED ALWAYS AS (record ->> 'trial') VIRTUAL;
@@ -10,7 +10,7 @@ WHERE sweep_id IS NOT NULL;
 ALTER TABLE sweeps ADD COLUMN status TEXT GENERATED ALWAYS AS (record ->> 'status') VIRTUAL;
 CREATE INDEX sweeps_by_status ON sweeps (status, seq);
 
--- Ended sweeps hold nothing back, however many of them there are.
+-- Ended sweeps have no limits.
 DROP INDEX sweeps_limited;
 CREATE INDEX sweeps_limiting ON sweeps (id) WHERE limited AND record ->> 'status' NOT IN ('completed', 'stopped');
 

@@ -8,7 +8,7 @@ CREATE TABLE plans (
 CREATE INDEX plans_by_status ON plans (status, seq);
 CREATE INDEX plans_by_session ON plans (session_id, seq) WHERE session_id IS NOT NULL;
 
--- The texts apart: lists of plans need none of them.
+-- Texts are stored separately: lists of plans do not need them.
 CREATE TABLE plan_versions (
     id INTEGER PRIMARY KEY,
     plan_id TEXT NOT NULL,

@@ -1,2 +1,2 @@
--- A checksum of what was read last, to tell a file that grew from one that was written anew. None in older rows.
+-- A checksum of the last bytes read, to tell a grown file from a rewritten one. NULL in older rows.
 ALTER TABLE metric_files ADD COLUMN mark INTEGER;

@@ -9,7 +9,7 @@ CREATE TABLE sessions (
 CREATE INDEX sessions_at_work ON sessions (status) WHERE status = 'working';
 CREATE INDEX sessions_waiting ON sessions (waiting) WHERE waiting;
 
--- Appended to and never changed: a client goes on from the number it has seen.
+-- Append-only: a client continues from the last number it has seen.
 CREATE TABLE pieces (
     id INTEGER PRIMARY KEY,
     session_id TEXT NOT NULL,

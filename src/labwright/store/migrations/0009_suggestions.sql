@@ -1,2 +1,2 @@
--- Suggestions are few among very many pieces. By kind, so that they come in the order of their ids.
+-- Suggestions are few among many pieces. Indexed by kind, they come in the order of their ids.
 CREATE INDEX pieces_that_suggest ON pieces (kind) WHERE kind = 'suggestion';

@@ -1,4 +1,4 @@
--- The table of runs as somebody wants to see it again: what stands behind the ? of its address.
+-- Saved views of the runs table: the query string of its address.
 CREATE TABLE views (
     name TEXT PRIMARY KEY,
     query TEXT NOT NULL

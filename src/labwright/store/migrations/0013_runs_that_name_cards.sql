@@ -1,4 +1,4 @@
--- Runs that name their cards themselves wait in queues of their own, one for the same names.
+-- Runs that name their GPUs wait in separate queues, one per set of names.
 DROP INDEX runs_queued;
 ALTER TABLE runs DROP COLUMN queue_group;
 ALTER TABLE runs ADD COLUMN queue_group TEXT GENERATED ALWAYS AS (
