@@ -84,7 +84,10 @@ _FORMS: tuple[tuple[str, Rule], ...] = (
     (rf"(?:rerun|repeat|run again) {_RUN},? (?:but )?(?:with|using) (?P<changes>.+?){_TELL}", actions.rerun_with),
     (rf"(?:rerun|repeat|run again) {_RUN}{_TELL}", actions.rerun),
     (rf"(?:delete|remove) {_RUN}", actions.delete),
-    (rf"(?:(?:list|show|how many|what is on) )?{_THE}(?:gpus?|cpus?|cores|cluster|machine)", project.machine),
+    (
+        rf"(?:(?:list|show|how many|what is on) )?{_THE}(?:gpus?|cpus?|cores|cluster|machine)(?: do (?:we|i) have)?",
+        project.machine,
+    ),
     (r"(?:(?:list|show|any)(?: the)? )?alerts", project.alerts),
     (r"(?:(?:list|show)(?: the)? )?plans", project.plans),
     (r"remember (?:that )?(?P<note>.+)", project.remember),
