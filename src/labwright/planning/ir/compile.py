@@ -18,7 +18,7 @@ from labwright.planning.ir.model import (
     TaskIR,
     WorkflowIR,
 )
-from labwright.planning.scan import EntryPoint, Environment, Flag, Placeholder, Role, run_command, words_for
+from labwright.planning.scan import EntryPoint, Environment, Flag, Role, SwitchPlaceholder, run_command, words_for
 
 EXPERIMENT = "train"
 _TYPES = {
@@ -158,7 +158,7 @@ def command_of(
     """The command with a place for each parameter, and the words of parameters that are switches."""
     flags = {p.flag: _flag(entry, p.flag) for p in draft.parameters}
     switched = {name: flag for name, flag in flags.items() if not flag.takes_value}
-    places: dict[str, Any] = {name: Placeholder(f"@{name_of(name)}@") for name in flags}
+    places: dict[str, Any] = {name: SwitchPlaceholder(f"@{name_of(name)}@") for name in flags}
     if draft.seeds:
         places[entry.flags_for(Role.SEED)[0].name] = f"@{SEED}@"
     command = run_command(entry, environment, {**draft.fixed, **places})

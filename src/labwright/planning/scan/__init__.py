@@ -1,6 +1,6 @@
 """Read a project without running it. `scan_project` returns everything the scan finds."""
 
-from labwright.planning.scan.commands import Placeholder, run_command, words_for
+from labwright.planning.scan.commands import SwitchPlaceholder, run_command, words_for
 from labwright.planning.scan.facts import (
     EntryPoint,
     Environment,
@@ -25,11 +25,11 @@ __all__ = [
     "Kind",
     "LaunchCommand",
     "LoggedMetric",
-    "Placeholder",
     "ProjectScan",
     "Role",
     "ScanLimits",
     "SetBy",
+    "SwitchPlaceholder",
     "rehearsal_flags",
     "run_command",
     "scan_project",

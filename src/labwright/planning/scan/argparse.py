@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.planning.scan.annotations import fields_of, type_of
 from labwright.planning.scan.facts import Flag, SetBy
-from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
+from labwright.planning.scan.literals import UNKNOWN, dotted, help_text, keyword, known, last_name, value_of
 from labwright.planning.scan.modules import CodeBlock
 from labwright.planning.scan.reach import Names, Reach, names_in, rounds_of_loops
 
@@ -90,7 +90,7 @@ def read_argparse(reach: Reach) -> ArgparseFlags:
         for call in block.calls():
             if last_name(call.func) == "set_defaults":
                 defaults.update(_set_defaults(call, names))
-            elif _adds_an_argument(call):
+            elif isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument" and call.args:
                 flags = list(_flags_of(call, block, names, rounds.get(id(call), [{}]), reach))
                 if not flags:
                     found.notes.append(f"an argument whose name is made at run time: {block.module.at(call)}")
@@ -113,10 +113,6 @@ def registered_blocks(reach: Reach) -> list[CodeBlock]:
             classes = [node for node in module.definitions.values() if isinstance(node, ast.ClassDef)] if module else []
             found += [reach.modules.block(module, node) for node in classes if module and id(node.body) not in seen]
     return found
-
-
-def _adds_an_argument(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument" and bool(call.args)
 
 
 def _set_defaults(call: ast.Call, names: Names) -> dict[str, Any]:
@@ -166,7 +162,7 @@ def _flag(call: ast.Call, words: list[str], names: Names, block: CodeBlock) -> F
         default=known(default),
         required=_is_required(call, names, positional),
         choices=_choices(call, names),
-        help=_help(call, names),
+        help=help_text(keyword(call, "help"), names),
         aliases=tuple(word for word in words if word != option),
         takes_value=action not in _SWITCHES and action != "boolean_optional",
         where=block.module.at(call),
@@ -230,8 +226,3 @@ def _is_required(call: ast.Call, names: Names, positional: bool) -> bool:
     if positional:
         return value_of(keyword(call, "nargs"), names) not in ("?", "*")
     return value_of(keyword(call, "required"), names) is True
-
-
-def _help(call: ast.Call, names: Names) -> str:
-    text = value_of(keyword(call, "help"), names)
-    return " ".join(text.split())[:300] if isinstance(text, str) else ""

@@ -19,7 +19,7 @@ from labwright.planning.scan.modules import Modules
 from labwright.planning.scan.walk import ProjectTree
 
 
-class Placeholder(str):
+class SwitchPlaceholder(str):
     """A placeholder in a command for the words of a switch."""
 
 
@@ -66,7 +66,7 @@ def words_for(flag: Flag, value: Any) -> list[str]:
     """Return the words that set the flag to a value; none if leaving it out does."""
     if not flag.is_settable:
         raise Invalid(f"{flag.name} cannot be set from outside", hint=f"It is fixed at {flag.where}: edit it there.")
-    if not flag.takes_value and isinstance(value, Placeholder):
+    if not flag.takes_value and isinstance(value, SwitchPlaceholder):
         return [value]
     if not flag.takes_value:
         return _switch(flag, on=bool(value))

@@ -128,7 +128,7 @@ def read_environment(
             chosen=chosen,
             activation=chosen.activation,
             recipe=recipe,
-            notes=tuple(_notes(chosen)),
+            notes=(f"{chosen.path} lacks {', '.join(chosen.missing)}",) if chosen.missing else (),
         )
     return Environment(
         files=tuple(files), interpreters=tuple(found), create=recipe, recipe=recipe, activation=activation
@@ -152,10 +152,6 @@ def _choose(found: list[Interpreter], files: list[EnvironmentFile], imports: lis
 def _asks_for_more(files: list[EnvironmentFile], imports: list[str]) -> bool:
     """Return whether the project needs its own environment. The system's Python is enough for bare scripts."""
     return bool(imports) and any(file.packages or file.installable for file in files)
-
-
-def _notes(chosen: Interpreter) -> list[str]:
-    return [f"{chosen.path} lacks {', '.join(chosen.missing)}"] if chosen.missing else []
 
 
 def _whole_or_anew(commands: list[str]) -> str:

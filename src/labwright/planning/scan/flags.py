@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from labwright.planning.scan.annotations import is_dataclass, read_hf_parser, type_of
@@ -161,7 +161,7 @@ class CommandLine:
 
 def read_flags(reach: Reach, tree: ProjectTree) -> CommandLine:
     """Use the first reader that finds a command line, then add environment variables and globals."""
-    found = next((line for read in _READERS if (line := read(reach, tree)).style != "plain"), CommandLine())
+    found = next((line for line in _command_lines(reach, tree) if line.flags or line.notes), CommandLine())
     entry = reach.entry
     named = {flag.name.lower() for flag in found.flags}
     environment = [flag for flag in read_environment(entry) if flag.name not in {*named, *_MACHINERY}]
@@ -175,59 +175,25 @@ def read_flags(reach: Reach, tree: ProjectTree) -> CommandLine:
     return found
 
 
-def _hydra(reach: Reach, tree: ProjectTree) -> CommandLine:
-    if not reach.imports("hydra"):
-        return CommandLine()
-    flags, notes = read_hydra(reach, tree)
-    return CommandLine("hydra", flags, notes=notes) if flags or notes else CommandLine()
-
-
-def _hugging_face(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_hf_parser(reach)
-    return CommandLine("hf", flags) if flags else CommandLine()
-
-
-def _lightning(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_lightning(reach)
-    return CommandLine("lightning", flags, list(COMMANDS)) if flags else CommandLine()
-
-
-def _typer(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags, commands = read_typer(reach) if reach.imports("typer") else ([], [])
-    return CommandLine("typer", flags, commands) if flags else CommandLine()
-
-
-def _click(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags, commands = read_click(reach) if reach.imports("click") else ([], [])
-    return CommandLine("click", flags, commands) if flags else CommandLine()
-
-
-def _tyro(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_called(reach, ("tyro.cli",), dashes=True)
-    return CommandLine("tyro", flags) if flags else CommandLine()
-
-
-def _fire(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_called(reach, ("fire.Fire", "Fire"), dashes=False)
-    return CommandLine("fire", flags) if flags else CommandLine()
-
-
-def _absl(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_absl(reach)
-    return CommandLine("absl", flags) if flags else CommandLine()
-
-
-def _configurator(reach: Reach, _tree: ProjectTree) -> CommandLine:
-    flags = read_configurator(reach)
-    return CommandLine("configurator", flags) if flags else CommandLine()
-
-
-def _argparse(reach: Reach, _tree: ProjectTree) -> CommandLine:
+def _command_lines(reach: Reach, tree: ProjectTree) -> Iterator[CommandLine]:
+    """Yield what each library's reader finds, in order of preference. Later readers run only if they are needed."""
+    if reach.imports("hydra"):
+        flags, notes = read_hydra(reach, tree)
+        yield CommandLine("hydra", flags, notes=notes)
+    yield CommandLine("hf", read_hf_parser(reach))
+    yield CommandLine("lightning", read_lightning(reach), list(COMMANDS))
+    if reach.imports("typer"):
+        yield CommandLine("typer", *read_typer(reach))
+    if reach.imports("click"):
+        yield CommandLine("click", *read_click(reach))
+    yield CommandLine("tyro", read_called(reach, ("tyro.cli",), dashes=True))
+    yield CommandLine("fire", read_called(reach, ("fire.Fire", "Fire"), dashes=False))
+    yield CommandLine("absl", read_absl(reach))
+    yield CommandLine("configurator", read_configurator(reach))
     found = read_argparse(reach)
-    if not found.flags and not found.notes:
-        return CommandLine()
-    style = "dataclass" if found.flags and all(_is_of_a_dataclass(flag, reach) for flag in found.flags) else "argparse"
-    return CommandLine(style, found.flags, found.commands, found.notes)
+    is_dataclass_only = bool(found.flags) and all(_is_of_a_dataclass(flag, reach) for flag in found.flags)
+    yield CommandLine("dataclass" if is_dataclass_only else "argparse", found.flags, found.commands, found.notes)
+    yield CommandLine("yaml", read_overridden_yaml(reach, tree))
 
 
 def _is_of_a_dataclass(flag: Flag, reach: Reach) -> bool:
@@ -235,13 +201,3 @@ def _is_of_a_dataclass(flag: Flag, reach: Reach) -> bool:
     module = reach.modules.get(path)
     classes = [node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)] if module else []
     return any(is_dataclass(node) and node.lineno <= int(line) <= (node.end_lineno or 0) for node in classes)
-
-
-def _yaml(reach: Reach, tree: ProjectTree) -> CommandLine:
-    flags = read_overridden_yaml(reach, tree)
-    return CommandLine("yaml", flags) if flags else CommandLine()
-
-
-_READERS: list[Callable[[Reach, ProjectTree], CommandLine]] = [
-    _hydra, _hugging_face, _lightning, _typer, _click, _tyro, _fire, _absl, _configurator, _argparse, _yaml,
-]  # fmt: skip

@@ -172,14 +172,10 @@ def installed(interpreter: Interpreter) -> set[str]:
     """Return the names that can be imported, read from the package folders."""
     names: set[str] = set()
     for folder in package_folders(interpreter):
-        names.update(_importable(name) for name in os.listdir(folder) if "-info" not in name)
+        names.update(name.split(".")[0] for name in os.listdir(folder) if "-info" not in name)
     if interpreter.kind == "venv" and _sees_the_system(Path(interpreter.path)):
         names.update({"*"})
     return names
-
-
-def _importable(name: str) -> str:
-    return name.split(".")[0]
 
 
 def _sees_the_system(prefix: Path) -> bool:

@@ -208,3 +208,9 @@ def known(value: Any, otherwise: Any = None) -> Any:
     if isinstance(value, list):
         return [known(item) for item in value]
     return otherwise if value is UNKNOWN else value
+
+
+def help_text(node: ast.expr | None, names: dict[str, ast.expr] | None = None) -> str:
+    """Return the help text of a flag in one line, or an empty text."""
+    text = value_of(node, names) if names is not None else value_of(node)
+    return " ".join(text.split())[:300] if isinstance(text, str) else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 from labwright.planning.scan.annotations import Annotated, fields_of, is_dataclass, read_annotation, type_of
 from labwright.planning.scan.facts import Flag, SetBy
-from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, known, last_name, value_of
+from labwright.planning.scan.literals import UNKNOWN, dotted, help_text, keyword, known, last_name, value_of
 from labwright.planning.scan.modules import CodeBlock, Modules, SourceModule
 from labwright.planning.scan.reach import Names, Reach, names_in
 
@@ -26,10 +26,6 @@ def read_click(reach: Reach) -> tuple[list[Flag], list[str]]:
     for block in commands:
         flags += _flags(block, (_command_name(block) or "") if groups else "", reach)
     return flags, names
-
-
-def _decorators(block: CodeBlock) -> list[ast.Call]:
-    return [item for item in block.decorators() if isinstance(item, ast.Call)]
 
 
 def _is_group(block: CodeBlock) -> bool:
@@ -49,7 +45,7 @@ def _command_name(block: CodeBlock) -> str | None:
 
 def _flags(block: CodeBlock, command: str, reach: Reach) -> Iterator[Flag]:
     names = names_in(block, reach.modules)
-    for call in _decorators(block):
+    for call in (item for item in block.decorators() if isinstance(item, ast.Call)):
         if last_name(call.func) == "option":
             yield _option(call, command, names, block)
         elif last_name(call.func) == "argument":
@@ -88,7 +84,7 @@ def _option(call: ast.Call, command: str, names: Names, block: CodeBlock) -> Fla
         default=(False if switch else None) if default is UNKNOWN else known(default),
         required=value_of(keyword(call, "required"), names) is True,
         choices=choices,
-        help=_help(call, names),
+        help=help_text(keyword(call, "help"), names),
         aliases=tuple(word.partition("/")[0] for word in options if word.partition("/")[0] != on),
         negative=off.strip(),
         takes_value=not switch and value_of(keyword(call, "count"), names) is not True,
@@ -132,11 +128,6 @@ def _type(call: ast.Call, names: Names, default: Any) -> tuple[str, tuple[Any, .
     named = _TYPES.get(last_name(node.func if isinstance(node, ast.Call) else node))
     kind = named or (type_of(default) if node is None and default is not UNKNOWN else "str")
     return (f"list[{kind}]" if many and not kind.startswith("list") else kind), choices
-
-
-def _help(call: ast.Call, names: Names) -> str:
-    text = value_of(keyword(call, "help"), names)
-    return " ".join(text.split())[:300] if isinstance(text, str) else ""
 
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -209,7 +200,7 @@ def _typer_flag(
         default=_enum_default(default, choices) if value is UNKNOWN and choices else known(value),
         required=value is UNKNOWN and (default is None or old_style),
         choices=choices,
-        help=_text(keyword(call, "help") if call else None),
+        help=help_text(keyword(call, "help") if call else None),
         aliases=aliases,
         negative="" if positional else negative,
         takes_value=annotated.type != "bool" or positional,
@@ -243,11 +234,6 @@ def _enum_default(node: ast.expr | None, choices: tuple[Any, ...]) -> Any:
     """Return `adam` for `Optimizer.adam`: an enum member's name is usually its value."""
     name = last_name(node)
     return name if name in choices else None
-
-
-def _text(node: ast.expr | None) -> str:
-    text = value_of(node)
-    return " ".join(text.split())[:300] if isinstance(text, str) else ""
 
 
 def read_called(reach: Reach, callers: tuple[str, ...], *, dashes: bool) -> list[Flag]:
