@@ -72,8 +72,8 @@ def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftover_secrets(lab, before - _SETTLED_SECONDS)
     claims = leftover_claims(lab, before - _SETTLED_SECONDS)
-    snapshots = _snapshots_to_keep(lab, before - lab.settings.keep_days * _DAY)
-    freed = lab.snapshots.collect(snapshots, dry_run=dry_run)
+    kept = runs.snapshot_hashes(lab.db.reader(), rfc3339(before - lab.settings.keep_days * _DAY))
+    freed = lab.snapshots.collect(kept, dry_run=dry_run)
     freed += sum(_folder_size(path.parent, path.name) for path in (Path(paths.output) for paths in logs))
     freed += sum(_folder_size(Path(lab.paths.run(run.id).dir)) for run in expired)
     freed += sum(_folder_size(folder) for folder in orphans)
@@ -106,11 +106,6 @@ def _carry_out(lab: Lab, actor: Actor, logs: list[RunPaths], expired: list[Run],
             remove_tree(path)
         else:
             path.unlink(missing_ok=True)
-
-
-def _snapshots_to_keep(lab: Lab, before: float) -> set[str]:
-    """Return the snapshots of runs that have not ended, or ended recently."""
-    return runs.snapshot_hashes(lab.db.reader(), rfc3339(before))
 
 
 def _unused_environments(lab: Lab) -> list[Path]:

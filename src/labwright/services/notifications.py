@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import re
 import time
-from pathlib import Path
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -99,7 +98,7 @@ def add_channel(lab: Lab, notifier: NotificationWorker, table: Data, url: str, a
                 f"The channel {name} already exists.", hint="Choose another name, or remove that channel first."
             )
         secret = lab.paths.channels / f"{name}.url"
-        whole = {**table, "name": name, **({"url_file": _inside(lab, secret)} if url else {})}
+        whole = {**table, "name": name, **({"url_file": os.path.relpath(secret, lab.paths.project)} if url else {})}
         if url:
             lab.paths.channels.mkdir(mode=0o700, exist_ok=True)
             write_whole(secret, f"{url}\n".encode())
@@ -151,7 +150,3 @@ def _append(lab: Lab, table: Data, name: str) -> Channel:
 
     file.change(changed, edit, channel)
     return channel(changed)
-
-
-def _inside(lab: Lab, path: Path) -> str:
-    return os.path.relpath(path, lab.paths.project)

@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.errors import NotFound
-from labwright.domain.metrics.points import Points, as_json, listed
+from labwright.domain.metrics.points import as_json, listed
 from labwright.services.metrics.verbs import split_keys
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metrics
@@ -42,7 +42,11 @@ def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
     done = 0
     while done < series.statistics.count and (points := metrics.points_from(lab.db.reader(), series, done)):
         done += len(points)
-        yield [(*first, *row) for row in _columns(series, points)]
+        columns = zip(points.steps, points.times, points.values, strict=True)
+        yield [
+            (*first, series.key, step, round(time, 3), as_json(value), series.source, series.attempt)
+            for step, time, value in columns
+        ]
 
 
 def _joined(blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
@@ -54,11 +58,6 @@ def _joined(blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
             yield rows
             rows = []
     yield rows
-
-
-def _columns(series: Series, points: Points) -> Iterator[Row]:
-    for step, time, value in zip(points.steps, points.times, points.values, strict=True):
-        yield series.key, step, round(time, 3), as_json(value), series.source, series.attempt
 
 
 def _csv(names: Row, blocks: Iterator[list[Row]]) -> Iterator[str]:

@@ -54,7 +54,7 @@ class _Past:
         self._before = ended_before
         self._failed = self._runs(RunStatus.FAILED)
         self._finished = self._runs(RunStatus.FINISHED) if self._failed else []
-        self._signature = cache(self._read_signature)
+        self._signature = cache(lambda run_id: signature_of(lab, run_id))
 
     def like(self, command: str, params: Params) -> Found | None:
         own = params_of(command, params)
@@ -85,6 +85,3 @@ class _Past:
         found, _ = runs.page(self._lab.db.reader(), runs.Filter(status=(status,), archived=None), _RUNS_CHECKED, None)
         every = (Run.from_dict(json.loads(record)) for record in found)
         return [run for run in every if shape(run.command) == self._form and (run.ended_at or "") < self._before]
-
-    def _read_signature(self, run_id: str) -> str:
-        return signature_of(self._lab, run_id)

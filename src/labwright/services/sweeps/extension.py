@@ -39,7 +39,8 @@ def extended(
         parallel=extension.parallel or sweep.parallel,
     )
     existing, known = _existing(connection, sweep)
-    configs = [*existing.items(), *_numbered(_new_configurations(grown, existing), existing)]
+    first_number = max(existing, default=-1) + 1
+    configs = [*existing.items(), *enumerate(_new_configurations(grown, existing), first_number)]
     _check_limit(grown, len(configs))
     if grown != sweep and _has_more_to_do(sweep, grown, len(configs) - len(existing)):
         grown = reopen(grown)
@@ -156,10 +157,6 @@ def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Confi
         room = (sweep.max_runs or 0) // sweep.runs_per_configuration - len(existing)
         return draw_many(space, sweep.sampling_seed, max(0, room), known)
     return []  # the worker requests them one by one
-
-
-def _numbered(configs: list[Config], existing: dict[int, Config]) -> list[tuple[int, Config]]:
-    return list(enumerate(configs, max(existing, default=-1) + 1))
 
 
 def _check_limit(sweep: Sweep, configs: int) -> None:

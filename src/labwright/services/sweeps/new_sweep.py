@@ -264,7 +264,8 @@ def runs_for(
             label = config_hash(config)
             for seed in sweep.seeds or (None,):
                 if (label, seed) not in known:
-                    yield trial, ListedRun(params=config, seed=seed, command=template.fill(_values(config, seed)))
+                    values = config if seed is None else {**config, SEED: seed}
+                    yield trial, ListedRun(params=config, seed=seed, command=template.fill(values))
 
     return _records(sweep, listed())
 
@@ -296,10 +297,6 @@ def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[Ru
             }
 
     return list(copies(Run.from_dict(sweep.template), variants()))
-
-
-def _values(config: Config, seed: int | None) -> Config:
-    return config if seed is None else {**config, SEED: seed}
 
 
 def _first_status(sweep: Sweep, at: str) -> tuple[RunStatus, str | None]:

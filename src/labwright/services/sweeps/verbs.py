@@ -310,16 +310,13 @@ def check_duplicates(
     found = [other for other in sweeps.with_command(connection, sweep.base_command) if _is_like(other, sweep)]
     if not planned:
         return [warning for other in found if (warning := _compared_adaptive(sweep, other, again))][:1]
-    labels = [_label(json.loads(record.text)) for record in planned] if found else []
+    planned_runs = [json.loads(record.text) for record in planned] if found else []
+    labels = [(run["config_hash"], run["seed"]) for run in planned_runs]
     return [warning for other in found if (warning := _compared(connection, sweep, labels, other, again))][:1]
 
 
 def _is_like(other: Sweep, sweep: Sweep) -> bool:
     return other.id != sweep.id and all(other.template.get(name) == sweep.template[name] for name in _SAME_FIELDS)
-
-
-def _label(run: dict[str, Any]) -> _Label:
-    return run["config_hash"], run["seed"]
 
 
 def _compared(connection: sqlite3.Connection, sweep: Sweep, labels: list[_Label], other: Sweep, again: bool) -> str:
