@@ -9,7 +9,6 @@ import select
 import sqlite3
 import threading
 import time
-from collections.abc import Mapping
 from dataclasses import replace
 
 from labwright.compute.database.backups import Backups
@@ -28,7 +27,7 @@ from labwright.domain.errors import LabwrightError, StorageFailed
 from labwright.domain.event import Hint
 from labwright.domain.run import ACTIVE, Run, RunStatus
 from labwright.store import runs, sweeps
-from labwright.store.queue import Candidate, Holder, load_holders, load_queues
+from labwright.store.queue import Holder, load_holders, load_queues
 
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
@@ -123,7 +122,8 @@ class RunEngine:
 
     def tick(self) -> None:
         self._lab.db.heal_if_deleted()
-        self._ingest()
+        while self._dirty:
+            self._update(self._dirty.pop())
         self._slurm.apply()
         self._recover_lost()
         self._hear_late_ends()
@@ -150,10 +150,6 @@ class RunEngine:
             self._over.add(run_id)
         else:
             self._dirty.add(run_id)
-
-    def _ingest(self) -> None:
-        while self._dirty:
-            self._update(self._dirty.pop())
 
     def _metrics_are_in(self, run_id: str) -> None:
         """Called by the metrics thread, which wakes the engine as sidecars do."""
@@ -240,7 +236,9 @@ class RunEngine:
         queues = load_queues(reader, {name for name, limit in limits.items() if limit == 0}, room)
         chosen = choose(queues, active, capacity, limits, time.time(), settings.ageing_seconds, self._turns)
         if chosen:
-            self._note_turns(queues, chosen)
+            groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}
+            for run_id in chosen:
+                self._turns[groups[run_id]] = max(self._turns.values(), default=0) + 1
             self._launching.launch(chosen)
 
     def _with_over_marked(self, holders: list[Holder], cards: int) -> list[Holder]:
@@ -249,11 +247,6 @@ class RunEngine:
         self._over &= {holder.run_id for holder in holders}
         read = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
         return [replace(holder, is_over=holder in read[:cards]) for holder in holders]
-
-    def _note_turns(self, queues: Mapping[str, list[Candidate]], chosen: list[str]) -> None:
-        groups = {candidate.run_id: candidate.group for queue in queues.values() for candidate in queue}
-        for run_id in chosen:
-            self._turns[groups[run_id]] = max(self._turns.values(), default=0) + 1
 
 
 def _open_fifo(path: str) -> int:

@@ -89,11 +89,7 @@ def other_people() -> set[str]:
         uids = process.info["uids"]
         if uids and _FIRST_HUMAN_UID <= uids.real < _NOBODY and uids.real != own:
             found.add(process.info["username"])
-    return found - {_own_name()}
-
-
-def _own_name() -> str:
-    return psutil.Process().username()
+    return found - {psutil.Process().username()}
 
 
 def file_system_of(path: Path, mounts: str | None = None) -> str:

@@ -14,6 +14,7 @@ import stat
 import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import BinaryIO
 
@@ -115,7 +116,7 @@ def _lock(fd: int, aside: Path, target: Path) -> None:
 def _write(paths: ProjectPaths, database: Path, target: Path, file: BinaryIO) -> Archived:
     files = size = 0
     with tarfile.open(fileobj=file, mode="w:gz", compresslevel=_FAST, format=tarfile.PAX_FORMAT) as tar:
-        for path in _members(paths, database):
+        for path in chain([database], chain.from_iterable(map(_below, carried(paths)))):
             added = _add(tar, path, str(path.relative_to(paths.state)))
             files, size = files + (added is not None), size + (added or 0)
         made = Archived(path=str(target), files=files, bytes=size, made_at=now())
@@ -124,12 +125,6 @@ def _write(paths: ProjectPaths, database: Path, target: Path, file: BinaryIO) ->
         info.size = len(seal)
         tar.addfile(info, io.BytesIO(seal))
     return made
-
-
-def _members(paths: ProjectPaths, database: Path) -> Iterator[Path]:
-    yield database
-    for path in carried(paths):
-        yield from _below(path)
 
 
 def _below(path: Path) -> Iterator[Path]:

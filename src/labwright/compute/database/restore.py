@@ -22,7 +22,7 @@ from labwright.compute.database.archive import SEAL, carried
 from labwright.compute.lab import Lab
 from labwright.compute.runs.endings import end_run
 from labwright.domain.errors import Conflict, Invalid, NotFound, StorageFailed
-from labwright.domain.run import ACTIVE, Run, RunStatus
+from labwright.domain.run import ACTIVE, RunStatus
 from labwright.files import write_json
 from labwright.paths import ProjectPaths
 from labwright.store import runs
@@ -136,15 +136,12 @@ class _Unpacking:
         elif member.issym():  # links last, so that nothing is written through one
             self._later.append(lambda: os.symlink(member.linkname, place))
         elif member.isfile():
-            self._write(member, place)
+            with place.open("xb") as file:
+                shutil.copyfileobj(self._content(member), file, 1 << 20)
+                os.fchmod(file.fileno(), member.mode & 0o777)
+            os.utime(place, (member.mtime, member.mtime))
         else:
             raise ValueError(f"{member.name!r} is neither file, folder nor link")
-
-    def _write(self, member: tarfile.TarInfo, place: Path) -> None:
-        with place.open("xb") as file:
-            shutil.copyfileobj(self._content(member), file, 1 << 20)
-            os.fchmod(file.fileno(), member.mode & 0o777)
-        os.utime(place, (member.mtime, member.mtime))
 
     def _content(self, member: tarfile.TarInfo) -> Any:
         content = self._tar.extractfile(member)
@@ -164,7 +161,9 @@ def settle(lab: Lab) -> None:
             if not os.path.exists(lab.paths.run(run.id).exit):
                 end_run(tx, run, RunStatus.LOST, reason="restored", error=_UNWATCHED)
         for run in runs.with_status(tx.connection, RunStatus.QUEUED):
-            _fail_without_secrets(tx, run)
+            fresh = runs.get(tx.connection, run.id)  # it may have failed with one that it waited for
+            if fresh.secret_env and not fresh.is_terminal:
+                end_run(tx, fresh, RunStatus.FAILED, reason="restored", error=_NO_SECRETS)
     lab.paths.restored.unlink()
 
 
@@ -212,9 +211,3 @@ def _leave_to_the_original(lab: Lab, tx: Transaction) -> None:
     for run in runs.with_status(tx.connection, *sorted(ACTIVE)):
         if not os.path.exists(lab.paths.run(run.id).exit):
             end_run(tx, run, RunStatus.LOST, reason="copied", error=_NOT_HERE)
-
-
-def _fail_without_secrets(tx: Transaction, run: Run) -> None:
-    fresh = runs.get(tx.connection, run.id)  # it may have failed with one that it waited for
-    if fresh.secret_env and not fresh.is_terminal:
-        end_run(tx, fresh, RunStatus.FAILED, reason="restored", error=_NO_SECRETS)

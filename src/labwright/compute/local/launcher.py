@@ -40,7 +40,8 @@ class LocalLauncher:
             self.plain_environment.pop(name, None)
 
     def launch(self, launches: Sequence[Launch]) -> None:
-        lines = b"".join(_line_of(launch) for launch in launches)
+        requests = ({"run_dir": launch.run.run_dir, "variables": launch.variables} for launch in launches)
+        lines = b"".join(json.dumps(request).encode() + b"\n" for request in requests)
         with self._lock:
             if self._helper is None or self._helper.poll() is not None:
                 self._helper = self._start_helper()
@@ -97,10 +98,6 @@ class LocalLauncher:
                 self._helper.stdin.close()
                 self._helper.wait(timeout=5)
                 self._helper = None
-
-
-def _line_of(launch: Launch) -> bytes:
-    return json.dumps({"run_dir": launch.run.run_dir, "variables": launch.variables}).encode() + b"\n"
 
 
 def read_claim(paths: RunPaths, attempt: int) -> ProcessIdentity | None:

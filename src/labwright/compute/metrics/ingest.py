@@ -216,12 +216,9 @@ class MetricIngest:
                     if entry.name.endswith(".jsonl"):
                         facts = entry.stat()
                         written.append((facts.st_mtime_ns, entry.name, facts.st_size))
-        known = self._positions(run_id)
+        known = metric_files.positions(self._lab.db.reader(), run_id)
         unread = {name: abs(size - known.get(name, 0)) for _, name, size in sorted(written)}
         return {name: size for name, size in unread.items() if size}
-
-    def _positions(self, run_id: str) -> dict[str, int]:
-        return metric_files.positions(self._lab.db.reader(), run_id)
 
     def _take_file(self, run_id: str, name: str) -> bool:
         try:

@@ -84,15 +84,13 @@ class PrivateFiles:
         if self._read_at != (info.st_mtime_ns, info.st_size):
             self._read_at = (info.st_mtime_ns, info.st_size)
             with contextlib.suppress(Invalid):  # while it is being edited, the files named before stay private
-                self._found = self._named()
+                names = [table.get("url_file") for table in load_tables(self._paths.project, TABLE)]
+                self._found = frozenset(
+                    os.path.realpath(self._paths.project / Path(name).expanduser())
+                    for name in names
+                    if isinstance(name, str) and name
+                )
         return self._found
-
-    def _named(self) -> frozenset[str]:
-        names = [table.get("url_file") for table in load_tables(self._paths.project, TABLE)]
-        return frozenset(self._real(name) for name in names if isinstance(name, str) and name)
-
-    def _real(self, name: str) -> str:
-        return os.path.realpath(self._paths.project / Path(name).expanduser())
 
 
 class _Entry:
@@ -169,7 +167,9 @@ class _Entry:
         if bool(variable) == bool(file):
             raise self.wrong("give one of `url_env` and `url_file`", "The address itself stays out of this file.")
         text = self._from_variable(variable) if variable else self._from_file(self._project / Path(file).expanduser())
-        url = self._checked(text.strip(), variable or file)
+        url = text.strip()
+        if not is_web_address(url):
+            raise self.wrong(f"the value of {variable or file} is not an http or https address")
         if self._table.get("answers") and not is_private(url):
             hint = "A token to answer is sent only over https."
             raise self.wrong(f"the address in {variable or file} is not https", hint)
@@ -192,11 +192,6 @@ class _Entry:
         if mode & 0o077:
             raise self.wrong(f"others may read {path}", f"chmod 600 {path}")
         return text
-
-    def _checked(self, url: str, source: str) -> str:
-        if not is_web_address(url):
-            raise self.wrong(f"the value of {source} is not an http or https address")
-        return url
 
 
 def is_web_address(url: str) -> bool:
