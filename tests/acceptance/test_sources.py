@@ -151,7 +151,7 @@ def test_refused_values_are_counted_and_reported_once(lab: LiveServer) -> None:
     assert str(notices).count("its step is not a whole number") == 1
     shown = labwright(lab, "show", run).stdout
     assert "Rejected metric values: 13 (" in shown and "not a whole number" in shown
-    assert "13 times" in labwright(lab, "metrics", run).stdout
+    assert "values: 13 (" in labwright(lab, "metrics", run).stdout
 
 
 def test_pairs_and_patterns_follow_the_project_settings(make_server: Callable[..., LiveServer]) -> None:
