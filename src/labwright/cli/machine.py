@@ -19,25 +19,19 @@ _BAR = 8
 _BUSY, _SOME = 80, 10
 
 
-def _partition_name(found: Json) -> str:
-    return f"{found['name']} (default)" if found["default"] else str(found["name"])
-
-
 def _partition_nodes(found: Json) -> str:
     return f"{found['nodes']} ({found['nodes_unwell']} unhealthy)" if found["nodes_unwell"] else str(found["nodes"])
 
 
-def _time_limit(found: Json) -> str:
-    return duration(found["time_limit_seconds"]) if found["time_limit_seconds"] else "none"
-
-
 _PARTITION_COLUMNS = [
-    Column("name", _partition_name, shrinks=True),
+    Column("name", lambda found: f"{found['name']}{' (default)' if found['default'] else ''}", shrinks=True),
     Column("state", "state"),
     Column("nodes", _partition_nodes),
     Column("CPUs", lambda found: str(found["cpus"])),
     Column("GPUs", lambda found: str(found["gpus"])),
-    Column("time limit", _time_limit),
+    Column(
+        "time limit", lambda found: duration(found["time_limit_seconds"]) if found["time_limit_seconds"] else "none"
+    ),
 ]
 
 
@@ -64,16 +58,16 @@ def _gpu_columns(limits: BusyLimits) -> list[Column]:
     return [
         Column("gpu", lambda card: str(card["index"]), right=True),
         Column("name", "name", shrinks=True),
-        Column("memory", _memory, right=True),
+        Column(
+            "memory",
+            lambda card: f"{card['memory_used_mb'] / 1024:.1f} of {gigabytes(card['memory_total_mb'])}",
+            right=True,
+        ),
         Column("use", lambda card: f"{card['utilization']}%", right=True),
         Column("", _bar, min_width=100),
         Column("held by", lambda card: holder(card, limits)),
         Column("processes", lambda card: ", ".join(map(_process, card["processes"])), shrinks=True),
     ]
-
-
-def _memory(card: Json) -> str:
-    return f"{card['memory_used_mb'] / 1024:.1f} of {gigabytes(card['memory_total_mb'])}"
 
 
 def _bar(card: Json) -> Cell:

@@ -77,7 +77,7 @@ class _Talk:
         body = {"session_id": self._session, "message": message, "mode": self._mode}
         try:
             self._show(follow_turn(self._client, body, note))
-            while self._follow and self._waits():
+            while self._follow and self._last.get("kind") == "end" and self._last["data"]["why"] == "waiting":
                 following = self._last["turn"] + 1
                 self._show(follow_session(self._client, self._last["session_id"], self._last["seq"], note, following))
         except KeyboardInterrupt:
@@ -112,9 +112,6 @@ class _Talk:
         approved = ask("  Allow this?")
         with _ignoring_conflicts():
             self._client.answer_approval(approval["id"], approved=approved, reason="")
-
-    def _waits(self) -> bool:
-        return self._last.get("kind") == "end" and self._last["data"]["why"] == "waiting"
 
     def _stop(self) -> None:
         """Stop the turn. A line-by-line conversation continues with the next message."""

@@ -26,17 +26,15 @@ class Decision(StrEnum):
     DENY = "deny"
 
 
-def _waits(session: Json) -> str:
-    return f"waits for {plural(len(session['waits']), 'event')}" if session["waits"] else ""
-
-
 _SESSION_COLUMNS = [
     Column("session", "id"),
     Column("status", "status"),
     Column("mode", "mode"),
     Column("turns", lambda session: str(session["turn"]), right=True),
     Column("last", lambda session: ago(session["updated_at"]), style="dim"),
-    Column("", _waits, optional=True),
+    Column(
+        "waits for", lambda session: plural(len(session["waits"]), "event") if session["waits"] else "", optional=True
+    ),
     Column("title", "title", shrinks=True),
 ]
 _SUGGESTION_COLUMNS = [

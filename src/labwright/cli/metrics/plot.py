@@ -111,7 +111,7 @@ def draw(
     y_axis = AxisScale(low, high, rows * 4, log)
     for index, curve in enumerate(curves):
         _draw_curve(canvas, curve, x_axis, y_axis, index / len(curves))
-    at_row = {_row_of(y_axis, tick, rows): label for tick, label in zip(ticks, labels, strict=True)}
+    at_row = {rows - 1 - (y_axis.at(tick) or 0) // 4: label for tick, label in zip(ticks, labels, strict=True)}
     lines = [_with_axis(canvas, row, at_row, margin) for row in range(rows)]
     return [*lines, *_x_axis(x_axis, margin, room, x_label)]
 
@@ -123,10 +123,6 @@ def _labels(ticks: list[float]) -> list[str]:
         if len(set(labels)) == len(labels):
             break
     return labels
-
-
-def _row_of(axis: AxisScale, tick: float, rows: int) -> int:
-    return rows - 1 - (axis.at(tick) or 0) // 4
 
 
 def _with_axis(canvas: Canvas, row: int, labels: dict[int, str], margin: int) -> Line:
