@@ -117,6 +117,6 @@ def test_a_folder_at_a_place_that_is_none_of_ours_stops_no_start(make_server: Ca
 
 
 def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="no folder"):
+    with pytest.raises(Invalid, match="does not exist"):
         prepare_state(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()
