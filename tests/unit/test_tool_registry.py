@@ -151,9 +151,15 @@ def test_names_ids_beginnings_and_last_all_work(lab: Lab) -> None:
     plan = plans.create_document(lab, title="my plan", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
     for reference in (plan, f"@{plan}", plan[:9], "my plan", "last"):
         assert call(lab, "get_plan", plan_id=reference)["id"] == plan
-    for tool, argument in (("get_run", "run_id"), ("get_sweep", "sweep_id"), ("get_plan", "plan_id")):
-        with pytest.raises(NotFound):
-            call(lab, tool, **{argument: "nothing"})
+    for tool, argument in (
+        ("get_run", "run_id"),
+        ("get_sweep", "sweep_id"),
+        ("get_plan", "plan_id"),
+        ("get_wild", "wild_id"),
+    ):
+        for wrong in ("nothing", "", f"{argument.removesuffix('_id')}-"):
+            with pytest.raises(NotFound):
+                call(lab, tool, **{argument: wrong})
 
 
 def test_outside_of_conversations_there_is_no_evidence_and_nobody_to_ask(lab: Lab) -> None:

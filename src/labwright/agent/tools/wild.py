@@ -33,7 +33,8 @@ def _find(context: ToolContext, reference: str) -> Wild:
     if is_id(prefix, WILD):
         return verbs.get(context.lab, prefix)
     newest, _ = verbs.page(context.lab, _NEWEST, None)
-    found = newest[:1] if reference == "last" else [one for one in newest if reference and one.id.startswith(prefix)]
+    named = [] if prefix == f"{WILD}-" else newest  # nothing is not the beginning of an id
+    found = newest[:1] if reference == "last" else [one for one in named if one.id.startswith(prefix)]
     if len(found) > 1:
         raise Invalid(f"{reference!r} matches more than one wild loop.", hint="Type more of the id.")
     if not found:
