@@ -35,14 +35,14 @@ class Quotes(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Placeholder:
+class ValuePlaceholder:
     name: str
     quotes: Quotes
 
 
 @dataclass(frozen=True, slots=True)
 class CommandTemplate:
-    parts: tuple[str | Placeholder, ...]
+    parts: tuple[str | ValuePlaceholder, ...]
     appended: tuple[str, ...]  # names without a placeholder
     warnings: tuple[str, ...]
 
@@ -55,7 +55,7 @@ class CommandTemplate:
         return "".join((*filled, *options))
 
 
-def _filled(place: Placeholder, value: Any) -> str:
+def _filled(place: ValuePlaceholder, value: Any) -> str:
     text = as_text(value)
     if place.quotes is Quotes.SINGLE:
         return text.replace("'", "'\\''")
@@ -77,13 +77,13 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
     if not command.strip():
         raise Invalid("The command is empty.", hint="Write the command that a shell should run.", field=_FIELD)
     reader = _ShellScanner(command.rstrip())
-    parts: list[str | Placeholder] = []
+    parts: list[str | ValuePlaceholder] = []
     warnings: list[str] = []
     for piece in reader.pieces():
-        if isinstance(piece, Placeholder) and piece.name not in names:
+        if isinstance(piece, ValuePlaceholder) and piece.name not in names:
             piece = _unknown(piece, names, warnings)
         parts.append(piece)
-    placed = {part.name for part in parts if isinstance(part, Placeholder)}
+    placed = {part.name for part in parts if isinstance(part, ValuePlaceholder)}
     for name in sorted(placed & set(optional)):
         raise Invalid(
             f"The command uses {{{name}}}, but {name} does not have a value in every configuration.",
@@ -96,7 +96,7 @@ def parse_command(command: str, names: Collection[str], optional: Collection[str
     return CommandTemplate(tuple(parts), appended, tuple(warnings))
 
 
-def _unknown(place: Placeholder, names: Collection[str], warnings: list[str]) -> str:
+def _unknown(place: ValuePlaceholder, names: Collection[str], warnings: list[str]) -> str:
     """Refuse an unknown placeholder, but keep it in single quotes: there it is probably text, as in awk '{print}'."""
     if place.quotes is Quotes.SINGLE:
         warnings.append(
@@ -139,7 +139,7 @@ class _ShellScanner:
             return Quotes.UNSURE
         return Quotes.SINGLE if self._stack[0] == "'" else Quotes.DOUBLE
 
-    def pieces(self) -> Iterator[str | Placeholder]:
+    def pieces(self) -> Iterator[str | ValuePlaceholder]:
         text = ""
         while self._at < len(self.command):
             if escaped := _ESCAPED.match(self.command, self._at):
@@ -147,7 +147,7 @@ class _ShellScanner:
                 self._at = escaped.end()
             elif (place := _PLACE.match(self.command, self._at)) and self.quotes is not Quotes.COMMENT:
                 yield text
-                yield Placeholder(place.group(1), self.quotes)
+                yield ValuePlaceholder(place.group(1), self.quotes)
                 text, self._at = "", place.end()
             else:
                 began, self._at = self._at, self._at + self._step()
