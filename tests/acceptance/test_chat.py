@@ -239,7 +239,7 @@ def test_an_agents_token_ends_only_what_an_agent_like_it_began(lab: LiveServer) 
     for token in (shell, mcp):
         for path, body in ends:
             refused = lab.call("POST", path, body, token=token)
-            assert (refused.status, "begun by person" in refused.json["error"]["message"]) == (403, True), path
+            assert (refused.status, "person started" in refused.json["error"]["message"]) == (403, True), path
     assert lab.call("POST", f"/alerts/{alert}/respond", {"choice": "ignore"}, token=mcp).status == 200
     own = lab.call("POST", "/runs", {"command": "sleep 60"}, token=mcp).json["id"]
     assert lab.call("POST", f"/runs/{own}/stop", token=shell).status == 403
