@@ -119,7 +119,7 @@ def test_what_was_typed_is_kept_where_somebody_else_was_faster(lab: LiveServer, 
     call = f"curl -s -X PATCH {lab.url}/plans/{plan_id} -H 'X-Auth-Token: {lab.token}' --json '{{\"goal\": \"g\"}}'"
     said = labwright(lab, "plan", "edit", plan_id, env=editor(lab, f'{call} > /dev/null; echo mine >> "$2"'))
     assert said.returncode == 1
-    assert "version 2 by now" in said.stderr
+    assert "already at version 2" in said.stderr
     kept = Path(said.stderr.split("Your text is in ")[1].strip().rstrip("."))
     assert kept.read_text() == GOOD + "mine\n"
     assert kept.parent.stat().st_mode & 0o077 == 0

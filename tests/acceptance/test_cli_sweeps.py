@@ -107,7 +107,7 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         ),
         ("base_command: x\nparameters:\n  lr:\n    max: 1\n    min: .nan\n", 5, "hint: Use a finite number"),
         (f"{GOOD}workdir: nowhere\n", 4, "does not exist"),
-        (f"{GOOD}slurm:\n  extra: [--array=1-3]\n", 5, "--array is Labwright's own"),
+        (f"{GOOD}slurm:\n  extra: [--array=1-3]\n", 5, "as Labwright sets --array"),
     ],
 )
 def test_a_bad_file_is_refused_with_the_line_and_what_to_do(lab: LiveServer, text: str, line: int, words: str) -> None:
