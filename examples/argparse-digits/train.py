@@ -1,6 +1,6 @@
 """Softmax regression on small pictures of digits, drawn with noise; argparse and numpy.
 
-Prints one JSON object a line: the training loss while it learns, the validation figures every epoch.
+Prints one JSON object per line, with the training and validation figures of each epoch.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import json
 import os
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # so small that a second core only gets in the way
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # the problem is so small that a second core would slow it down
 
 import numpy as np
 
@@ -40,12 +40,12 @@ def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     learning = parser.add_argument_group("learning")
     learning.add_argument("--lr", type=float, default=0.1, help="learning rate")
-    learning.add_argument("--batch-size", type=int, default=64, help="pictures a step")
+    learning.add_argument("--batch-size", type=int, default=64, help="pictures per step")
     learning.add_argument("--weight-decay", type=float, default=0.0)
     learning.add_argument("--optimizer", choices=["sgd", "momentum"], default="sgd")
     parser.add_argument("--epochs", type=int, default=25, help="passes over the data")
-    parser.add_argument("--max-steps", type=int, default=None, help="stop after so many steps")
-    parser.add_argument("--noise", type=float, default=0.8, help="how much the pictures are disturbed")
+    parser.add_argument("--max-steps", type=int, default=None, help="stop after this many steps")
+    parser.add_argument("--noise", type=float, default=0.8, help="amount of noise in the pictures")
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
 

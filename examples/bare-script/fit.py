@@ -1,5 +1,5 @@
-# Fits a wobbly curve with a polynomial, by gradient descent. No functions, no parser: change a number, run it again.
-# Those that are tried most often can also be given from outside: LR=0.5 MAX_STEPS=100 python fit.py
+# Fits a noisy curve with a polynomial, by gradient descent. No functions, no parser: change a number, run it again.
+# The most common ones can also be set from outside: LR=0.5 MAX_STEPS=100 python fit.py
 
 import math
 import os

@@ -13,7 +13,7 @@ class Config:
     features: int = field(default=40, metadata={"help": "random Fourier features"})
     bandwidth: float = 1.5
     num_epochs: int = 60
-    max_steps: int = field(default=0, metadata={"help": "stop after so many steps; 0 is no limit"})
+    max_steps: int = field(default=0, metadata={"help": "stop after this many steps; 0 means no limit"})
     seed: int = 0
 
 

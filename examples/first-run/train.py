@@ -1,7 +1,7 @@
-"""Train a small neural network on two noisy half-moons, with nothing but the standard library.
+"""Train a small neural network on two noisy half-moons, using only the standard library.
 
-Prints one JSON object a line: `{"step": ..., "loss": ...}` while it trains, and a last one with the accuracy on
-points that it has not seen.
+Prints one JSON object per line: `{"step": ..., "loss": ...}` while it trains, then one with the accuracy on
+unseen points.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import random
 from dataclasses import dataclass
 
 Point = tuple[float, float]
-Sample = tuple[Point, int]  # where it lies, and which moon it is from
+Sample = tuple[Point, int]  # position, and the moon it belongs to
 
 CLASSES = 2
 HIDDEN = 16
@@ -39,7 +39,7 @@ class Network:
         return hidden, 1 / (1 + math.exp(-max(-60.0, min(60.0, score))))
 
     def learn(self, sample: Sample, lr: float) -> float:
-        """One step of gradient descent on one sample; answers its loss before the step."""
+        """Do one step of gradient descent on one sample. Return its loss before the step."""
         (x, y), label = sample
         hidden, probability = self.forward(sample[0])
         error = probability - label

@@ -1,4 +1,4 @@
-"""A stand-in for training: a loss that falls, to a floor that depends on the settings and a little on the seed."""
+"""Simulates training: the loss falls to a minimum that depends on the settings and a little on the seed."""
 
 import argparse
 import json

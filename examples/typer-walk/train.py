@@ -1,6 +1,6 @@
 """Q-learning on a windy walk along a cliff; typer.
 
-`train` prints one JSON object a line: the mean return of the last episodes.
+Prints one JSON object per line, with the mean return of the last episodes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Exploration(str, Enum):
 
 
 class Cliff:
-    """From one corner along a cliff to the other; a gust may push you off your way."""
+    """A walk along a cliff, from one corner to the other. Wind may push the walker aside."""
 
     def __init__(self, wind: float, rng: random.Random) -> None:
         self.wind, self.rng, self.place = wind, rng, (0, 0)
@@ -46,13 +46,13 @@ class Cliff:
 
 def main(
     alpha: Annotated[float, typer.Option("--alpha", "--lr", help="Learning rate.")] = 0.3,
-    gamma: Annotated[float, typer.Option(help="What a later reward is worth.")] = 0.98,
-    epsilon: Annotated[float, typer.Option(help="How often it tries a move at random.")] = 0.1,
+    gamma: Annotated[float, typer.Option(help="Discount of later rewards.")] = 0.98,
+    epsilon: Annotated[float, typer.Option(help="Probability of a random move.")] = 0.1,
     exploration: Exploration = Exploration.decay,
     wind: float = 0.02,
     episodes: int = 4000,
-    max_steps: Annotated[int, typer.Option(help="Stop after so many moves; 0 is no limit.")] = 0,
-    double: Annotated[bool, typer.Option(help="Learn two tables against optimism.")] = False,
+    max_steps: Annotated[int, typer.Option(help="Stop after this many moves; 0 means no limit.")] = 0,
+    double: Annotated[bool, typer.Option(help="Learn two tables to reduce overestimation.")] = False,
     seed: int = 0,
 ) -> None:
     """Learn to walk along the cliff."""

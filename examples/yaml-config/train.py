@@ -1,6 +1,6 @@
-"""A small network that tells two spirals apart, configured as with Hydra: a YAML file and `key.sub=value`.
+"""A small network that separates two spirals, configured as with Hydra: a YAML file and `key.sub=value`.
 
-Prints `step=… loss=… accuracy=…`. Needs PyYAML; Hydra itself is not needed for a loader of ten lines.
+Prints `step=… loss=… accuracy=…`. Needs PyYAML, but not Hydra: the loader has ten lines.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CONFIG = Path(__file__).parent / "conf" / "config.yaml"
 
 
 def load_config(overrides: list[str]) -> dict[str, Any]:
-    """The file, with each `a.b=value` put in its place; a key that is not there is an error."""
+    """Return the file's values with each `a.b=value` applied. An unknown key is an error."""
     config: dict[str, Any] = yaml.safe_load(CONFIG.read_text())
     for override in overrides:
         key, equals, text = override.partition("=")
