@@ -1,11 +1,12 @@
 """`make chaos`: the crash tests, larger and longer.
 
-Kills servers, helpers, monitors, supervisors and tmux at random, fills the disk or makes it slow, sets the clock,
-stops the server for a while; and, beside it, kills the controller of a Slurm under runs of its own.
+The script kills servers, helpers, monitors, supervisors and tmux at random, fills the disk or makes it slow, sets the
+clock, and suspends the server for a while. In parallel it kills the controller of a Slurm that has its own runs.
 
-Invariants: every run ends exactly once; no command ran twice; what was witnessed has its true exit code; every log
-of a witnessed run is whole; a card is never held by two runs. CHAOS_SECONDS, CHAOS_SEED and CHAOS_SLURM=0 are settable.
-Filling the disk needs root, for a small file system of its own.
+Invariants: every run ends exactly once; no command runs twice; a run whose end was observed has its true exit code
+and a complete log; two runs never hold the same GPU.
+
+CHAOS_SECONDS, CHAOS_SEED and CHAOS_SLURM=0 can be set. Filling the disk needs root, to mount a small file system.
 """
 
 from __future__ import annotations
@@ -46,8 +47,8 @@ HARMS = (
     "slow disk",
     "standstill",
 )
-JUMPS = (-7200, -60, 60, 7200)  # of the clock, in seconds
-SLOWNESS = (50, 500)  # of the disk, in milliseconds for each fsync
+JUMPS = (-7200, -60, 60, 7200)  # clock offsets, in seconds
+SLOWNESS = (50, 500)  # disk delays, in milliseconds for each fsync
 COMMAND = """printf x >> '{ran}'
 mkdir "{rooms}/$CUDA_VISIBLE_DEVICES" || exit 66
 for i in 1 2 3 4 5; do echo line $i; done; sleep {seconds:.2f}; for i in 6 7 8 9 10; do echo line $i; done
@@ -56,7 +57,7 @@ WHOLE = "".join(f"line {i}\n" for i in range(1, 11))
 
 
 class PatientServer(LiveServer):
-    """Disks and controllers that do not answer keep it from coming up at once."""
+    """A server with a longer start timeout, for slow disks and controllers."""
 
     start_seconds = 120.0
 
@@ -78,8 +79,8 @@ class Chaos:
         around |= {"LABWRIGHT_TMUX": "1", "TMUX_TMPDIR": str(folder)}
         self.server = PatientServer(self.disk / "project", **self.troubles.environment(around)).start()
         self.codes: dict[str, int] = {}
-        self.bereaved: set[str] = set()  # runs whose supervisor we killed: lost is their truth
-        self.starved: set[str] = set()  # runs that may have printed while the disk was full: their log has a hole
+        self.bereaved: set[str] = set()  # runs whose supervisor was killed: they must end as lost
+        self.starved: set[str] = set()  # runs that may have printed while the disk was full: their log has a gap
         self.kills: Counter[str] = Counter()
 
     def submit_some(self) -> None:
@@ -118,8 +119,8 @@ class Chaos:
         self._kill_one([int(said.stdout)] if said.stdout.strip().isdecimal() else [])
 
     def _fill_disk(self) -> None:
-        """For a moment; half of the time the server is killed while nothing can be written."""
-        self.starved |= self._unended()
+        """Fill the disk for a moment. Half of the time, kill the server while nothing can be written."""
+        self.starved |= self._unfinished()
         ballast = self.disk / "ballast"
         with ballast.open("wb", buffering=0) as file:
             try:
@@ -135,12 +136,12 @@ class Chaos:
             self.server.start()
 
     def _stall(self) -> None:
-        """As a machine that was suspended does it: the whole server stands still, whatever it is at."""
+        """Suspend the whole server, as a suspended machine does."""
         os.kill(self._process, signal.SIGSTOP)
         time.sleep(self.chance.uniform(0.1, 3.0))
         os.kill(self._process, signal.SIGCONT)
 
-    def _unended(self) -> set[str]:
+    def _unfinished(self) -> set[str]:
         return {run["id"] for run in self.server.all_runs() if run["status"] not in ENDED}
 
     def _kill_sidecar(self, what: str) -> None:
@@ -199,13 +200,13 @@ class Chaos:
 
 
 def _mount(point: Path) -> bool:
-    """A small file system, so that it can be full without harm to others."""
+    """Mount a small file system, so that only this test's disk is full."""
     mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK_MB}m", "none", str(point)]
     return subprocess.run(mount, check=False, stderr=subprocess.DEVNULL).returncode == 0
 
 
 class SlurmChaos:
-    """Runs on a small Slurm whose controller is killed and started again, as is the server in front of it."""
+    """Runs on a small Slurm. Its controller and the server in front of it are killed and restarted."""
 
     def __init__(self, folder: Path, cluster: SimulatedSlurm, chance: random.Random) -> None:
         self.chance, self.cluster, self.folder = chance, cluster, folder
@@ -215,7 +216,7 @@ class SlurmChaos:
         self.codes: dict[str, int] = {}
         self.kills: Counter[str] = Counter()
 
-    def go_on(self, end: float) -> None:
+    def step(self, end: float) -> None:
         while time.monotonic() < end:
             for _ in range(4):
                 number = len(self.codes)
@@ -223,7 +224,7 @@ class SlurmChaos:
                 self.codes[self.server.submit(command, name=str(number))["id"]] = number % 3
             time.sleep(self.chance.uniform(1.0, 4.0))
             self.harm()
-            self._give_nodes_back()
+            self._resume_nodes()
 
     def harm(self) -> None:
         what = self.chance.choice(["slurmctld", "slurmctld", "server in front of Slurm"])
@@ -240,22 +241,25 @@ class SlurmChaos:
         return [fault for run_id, code in self.codes.items() for fault in self._faults_of(run_id, code)]
 
     def _settle(self) -> None:
-        """Slurm holds what it could not launch as its controller died; an alert tells, and a person releases it."""
+        """Release the jobs that Slurm held when its controller died. An alert asks a person to do this."""
         deadline = time.monotonic() + 900
         while any(run["status"] not in ENDED for run in self.server.all_runs()) and time.monotonic() < deadline:
             waiting = self.cluster.client("squeue", "-h", "-r", "-t", "PD", "-o", "%i %r").splitlines()
             for job in {line.split()[0] for line in waiting if "held" in line}:
                 self.cluster.client("scontrol", "release", job)
                 self.kills["job released"] += 1
-            self._give_nodes_back()
+            self._resume_nodes()
             time.sleep(1)
 
-    def _give_nodes_back(self) -> None:
-        """A killed controller gives away numbers of jobs that it forgot; Slurm drains the nodes that still know them
-        ("Duplicate jobid"), and a person has to give them back."""
+    def _resume_nodes(self) -> None:
+        """Resume nodes that Slurm drained.
+
+        A killed controller reuses job numbers that it forgot. Slurm drains the nodes that still know them ("Duplicate
+        jobid"), and a person has to resume them.
+        """
         drained = [line.split()[0] for line in self._nodes() if "drain" in line.split()[1]]
         for node in drained:
-            with contextlib.suppress(SlurmDidNotStart):  # it is being given back already, or does not answer yet
+            with contextlib.suppress(SlurmDidNotStart):  # it is being resumed already, or does not respond yet
                 self.cluster.client("scontrol", "update", f"nodename={node}", "state=resume")
                 self.kills["node given back"] += 1
 
@@ -270,7 +274,7 @@ class SlurmChaos:
         trace = self.folder / f"slurm-ran-{run['name']}"
         ran = trace.read_text() if trace.exists() else ""
         if run["status"] == "lost" and "Slurm knows nothing of job" in run["error"]:
-            self.kills["job that a killed controller forgot"] += 1  # it writes down what it was sent now and then
+            self.kills["job that a killed controller forgot"] += 1  # Slurm saves submitted jobs only at intervals
             if ran:
                 yield f"{run_id} on Slurm was forgotten, and ran"
         elif (run["exit_code"], ran) != (code, "once\n"):
@@ -312,7 +316,7 @@ def _on_slurm(folder: Path, seed: int, seconds: float) -> list[str]:
     with simulated_slurm(SlurmSize(nodes=2, gpus=0)) as cluster:
         chaos = SlurmChaos(folder, cluster, random.Random(seed))
         try:
-            chaos.go_on(time.monotonic() + seconds)
+            chaos.step(time.monotonic() + seconds)
             faults = chaos.faults()
         finally:
             chaos.server.stop()

@@ -17,24 +17,24 @@ from tests.support.children import end_all
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.slurm import slurm_server
 
-# A check of one commit says the same twice, on a busy machine too. `make test-all` searches anew each time.
+# The same commit gives the same result twice, also on a busy machine. `make test-all` uses new random examples.
 settings.register_profile("same", derandomize=True, deadline=None, max_examples=50)
 settings.register_profile("searching", deadline=None, max_examples=300)
 settings.load_profile("same")
-# Who is begun in the background ignores it, and so would all children.
+# Background processes ignore SIGINT by default, and their children would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
 def no_child_is_left() -> Iterator[None]:
-    """One failure must not make two: a process that outlives its test is told of in another's name."""
+    """Fail the test that leaves a process behind. Otherwise a later test would fail instead."""
     yield
     end_all()
 
 
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
-    """Servers that are gone, with all their runs, when the test ends."""
+    """Make servers that end with all their runs when the test ends."""
     made: list[LiveServer] = []
 
     def make(name: str = "project", **environment: str) -> LiveServer:
@@ -64,7 +64,7 @@ def server(make_server: Callable[..., LiveServer]) -> LiveServer:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One for the tests of a file that look at their own runs alone."""
+    """A server shared by the tests of a file, which look only at their own runs."""
     project = tmp_path_factory.mktemp("shared") / "project"
     project.mkdir()
     server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8").start()
@@ -75,28 +75,28 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="session")
 def slurm() -> Iterator[SimulatedSlurm]:
-    """One for all tests of a process that leave it as it was."""
+    """A Slurm shared by all tests that leave it unchanged."""
     with simulated_slurm(SlurmSize(nodes=3, gpus=2)) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def own_slurm() -> Iterator[SimulatedSlurm]:
-    """For tests that break it: two nodes, which are missed soon."""
+    """A Slurm for tests that break it: two nodes, and short timeouts for missing ones."""
     with simulated_slurm(SlurmSize(nodes=2, gpus=2), Timers(node_silence_seconds=4)) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def patient_slurm() -> Iterator[SimulatedSlurm]:
-    """For tests of what a job does between TERM and KILL: a busy machine must not cost it its last words."""
+    """A Slurm with a long grace period between TERM and KILL, so that a busy machine does not cut a job short."""
     with simulated_slurm(SlurmSize(nodes=2, gpus=2), Timers(kill_wait_seconds=10)) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def make_slurm_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
-    """Servers in front of a Slurm, that are gone with all their runs when the test ends."""
+    """Make servers in front of a Slurm that end with all their runs when the test ends."""
     made: list[LiveServer] = []
 
     def make(cluster: SimulatedSlurm, name: str = "project", **environment: str) -> LiveServer:
@@ -111,7 +111,7 @@ def make_slurm_server(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
 
 @pytest.fixture
 def stage() -> Iterator[Path]:
-    """A place that everybody can enter; pytest's own folders are for one user."""
+    """A folder that everybody can enter. pytest's own folders are private to one user."""
     with tempfile.TemporaryDirectory(prefix="labwright-users-") as folder:
         os.chmod(folder, 0o755)
         yield Path(folder)

@@ -1,4 +1,4 @@
-"""The pictures of the docs, taken anew from a real server in a real browser: `make pictures`."""
+"""Take the pictures of the docs again, from a real server in a real browser: `make pictures`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ PATIENCE_MS = 120_000
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="labwright-pictures-") as folder, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        _of_a_day(browser, Path(folder) / "cifar10")
-        _of_a_plan(browser, Path(folder))
+        _take_day(browser, Path(folder) / "cifar10")
+        _take_plan(browser, Path(folder))
         browser.close()
 
 
-def _of_a_day(browser: Browser, project: Path) -> None:
+def _take_day(browser: Browser, project: Path) -> None:
     project.mkdir()
     with _running(LiveServer(project, LABWRIGHT_MAX_PARALLEL="8")) as server:
         sample = make_sample(server)
@@ -46,7 +46,7 @@ def _of_a_day(browser: Browser, project: Path) -> None:
             _take(visitor, name)
 
 
-def _of_a_plan(browser: Browser, folder: Path) -> None:
+def _take_plan(browser: Browser, folder: Path) -> None:
     with _running(planning_server(folder)) as server:
         visitor = _visitor(browser, server)
         visitor.page.get_by_label("Goal").fill(QUICK)

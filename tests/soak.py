@@ -1,8 +1,8 @@
-"""`make soak`: five runs a second for two hours. What the server takes must not grow with time.
+"""`make soak`: five runs a second for two hours. The server's resource use must not grow with time.
 
-SOAK_SECONDS and SOAK_RATE are settable. Its own memory, its open files, the time of a request and the bytes on disk for
-each run are looked at once a minute; the last quarter is held against the second, since a server that was just started
-still fills its caches.
+SOAK_SECONDS and SOAK_RATE can be set. Once a minute it measures the server's memory, its open files, the time of a
+request and the bytes on disk per run. It compares the last quarter with the second, since a new server still fills
+its caches.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ import psutil
 
 from tests.support.live_server import ENDED, LiveServer
 
-LOOKS = 60  # at least so many, however short the soak
+LOOKS = 60  # the minimum number of samples, however short the soak is
 REQUESTS_A_LOOK = 20
 COMMAND = 'for i in 1 2 3; do echo "{\\"step\\": $i, \\"loss\\": 0.$i}"; done'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class Sample:
     memory_mb: float
     open_files: float
     submit_ms: float
@@ -34,13 +34,15 @@ class Look:
     kilobytes_a_run: float
 
 
-ALLOWED = Look(memory_mb=1.15, open_files=1.3, submit_ms=1.5, list_ms=1.5, kilobytes_a_run=1.15)  # times as much
+ALLOWED = Sample(
+    memory_mb=1.15, open_files=1.3, submit_ms=1.5, list_ms=1.5, kilobytes_a_run=1.15
+)  # allowed growth, as a factor
 
 
-def take_look(server: LiveServer, submitted: int) -> Look:
+def take_sample(server: LiveServer, submitted: int) -> Sample:
     assert server.process is not None
     own = psutil.Process(server.process.pid)
-    return Look(
+    return Sample(
         memory_mb=own.memory_info().rss / 1e6,
         open_files=float(own.num_fds()),
         submit_ms=_milliseconds(lambda: server.post("/runs", {"command": "true"})),
@@ -55,15 +57,15 @@ def _milliseconds(request: Callable[[], object]) -> float:
         began = time.perf_counter()
         request()
         times.append((time.perf_counter() - began) * 1e3)
-    return min(times)  # whatever else the machine does only makes a request slower
+    return min(times)  # other load on the machine can only make a request slower
 
 
 def _bytes_below(folder: Path) -> int:
     return sum(path.lstat().st_blocks * 512 for path in folder.rglob("*") if not path.is_symlink())
 
 
-def soak(server: LiveServer, seconds: float, rate: float) -> list[Look]:
-    looks: list[Look] = []
+def soak(server: LiveServer, seconds: float, rate: float) -> list[Sample]:
+    looks: list[Sample] = []
     began = time.monotonic()
     every = min(60.0, seconds / LOOKS)
     submitted = 0
@@ -73,14 +75,14 @@ def soak(server: LiveServer, seconds: float, rate: float) -> list[Look]:
             server.submit(COMMAND)
         submitted = max(submitted, due)
         if now >= len(looks) * every and submitted:
-            looks.append(take_look(server, submitted + len(looks) * REQUESTS_A_LOOK))
+            looks.append(take_sample(server, submitted + len(looks) * REQUESTS_A_LOOK))
             print(f"{now:7.0f} s  {submitted:6d} runs  {asdict(looks[-1])}", flush=True)
         time.sleep(1 / rate)
     return looks
 
 
-def growth(looks: list[Look]) -> dict[str, tuple[float, float, float]]:
-    """For each figure: its median in the second quarter, in the last, and how many times as much is allowed."""
+def growth(looks: list[Sample]) -> dict[str, tuple[float, float, float]]:
+    """Return for each figure its median in the second quarter, its median in the last, and the allowed factor."""
     quarter = len(looks) // 4
     early, late = looks[quarter : 2 * quarter], looks[-quarter:]
     found = {}

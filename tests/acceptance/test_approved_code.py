@@ -62,8 +62,10 @@ def test_a_run_whose_code_changed_while_it_started_does_not_count(server: LiveSe
     (server.project / "go").touch()
     assert executed(server, plan_id)["status"] == "failed"
     assert _statuses(server) == {"failed": 3}
-    told = [run["error"] for run in server.all_runs()]
-    assert len([words for words in told if words.startswith("fit.py changed while the run started")]) == 2, told
+    event_data = [run["error"] for run in server.all_runs()]
+    assert len([words for words in event_data if words.startswith("fit.py changed while the run started")]) == 2, (
+        event_data
+    )
 
 
 def _wait_until_loaded(server: LiveServer) -> None:
@@ -100,8 +102,10 @@ def test_links_of_the_project_count_as_what_they_lead_to(tmp_path: Path) -> None
         (server.project / "model.py").unlink()
         (server.project / "model.py").symlink_to("models/large.py")
         answer = server.call("POST", f"/plans/{plan_id}/execute")
-        told = answer.json["error"]["message"]
-        assert told.endswith("approved: the project's model.py changed; the project's shared/layers.py changed."), told
+        event_data = answer.json["error"]["message"]
+        assert event_data.endswith(
+            "approved: the project's model.py changed; the project's shared/layers.py changed."
+        ), event_data
     finally:
         stop_all(server)
         server.stop()

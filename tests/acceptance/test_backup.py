@@ -25,7 +25,7 @@ from labwright.paths import ProjectPaths
 from labwright.server.opening import prepare_state
 from labwright.store.database import Database, DatabaseDamaged
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.lab import lab_in, make_run
 from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate
@@ -121,7 +121,7 @@ def test_without_a_server_and_with_kills_a_backup_is_whole_or_not_there(
 
 def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[bytes]:
     """In a group of its own: the command leaves the work to a child."""
-    return ended_with_the_test(
+    return end_with_test(
         subprocess.Popen([*LABWRIGHT, *arguments], cwd=server.project, env=server.environment, start_new_session=True)
     )
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import ENDED, LiveServer
 from tests.support.waiting import wait_until
 from tests.support.warm import can_be_warm, warm_command
@@ -63,7 +63,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[str]:
-    return ended_with_the_test(
+    return end_with_test(
         subprocess.Popen(
             [*LABWRIGHT, *arguments],
             cwd=server.project,

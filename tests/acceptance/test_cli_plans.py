@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.unit.plan_texts import GOOD
 
@@ -42,7 +42,7 @@ def editor(lab: LiveServer, script: str) -> dict[str, str]:
 def on_a_terminal(lab: LiveServer, *arguments: str) -> str:
     leader, follower = pty.openpty()
     environment = {**lab.environment, "TERM": "xterm-256color", "COLUMNS": "100"}
-    process = ended_with_the_test(
+    process = end_with_test(
         subprocess.Popen([*LABWRIGHT, *arguments], cwd=lab.project, env=environment, stdout=follower, stdin=follower)
     )
     os.close(follower)

@@ -15,7 +15,7 @@ import pytest
 
 from labwright.processes import identity, start_time
 from tests.acceptance.test_cli import LABWRIGHT, answer, labwright
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.support.storage import AS_ANY_USER, fill
 from tests.support.waiting import wait_until
@@ -187,7 +187,7 @@ def test_down_ends_a_server_whose_state_has_become_read_only(place: LiveServer) 
 
 def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
     (place.project / "logging.py").write_text("raise SystemExit('the project is not ours to import')\n")
-    command = ended_with_the_test(
+    command = end_with_test(
         subprocess.Popen(
             [*LABWRIGHT, "up"], cwd=place.project, env=place.environment, stdout=subprocess.PIPE, text=True
         )
@@ -213,7 +213,7 @@ def test_down_ends_a_server_whose_file_is_missing(place: LiveServer) -> None:
 
 def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer) -> None:
     place.state.mkdir(mode=0o700)
-    other = ended_with_the_test(subprocess.Popen(["sleep", "1000"]))
+    other = end_with_test(subprocess.Popen(["sleep", "1000"]))
     named = {**identity(other.pid).to_dict(), "start_time": 1}
     with open(place.state / "server.lock", "w") as lock:
         lock.write(json.dumps(named))

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.test_cli import LABWRIGHT, answer, begin
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.support.model_server import Turn, model_server
 from tests.support.waiting import wait_until
@@ -33,7 +33,7 @@ class Terminal:
         self._ours, theirs = pty.openpty()
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         environment = {name: value for name, value in server.environment.items() if name not in ("NO_COLOR", "COLUMNS")}
-        self._process = ended_with_the_test(
+        self._process = end_with_test(
             subprocess.Popen(
                 [*LABWRIGHT, *arguments],
                 cwd=server.project,

@@ -20,7 +20,7 @@ from labwright.domain.event import EventType
 from labwright.paths import ProjectPaths
 from tests.conftest import stop_all
 from tests.support.live_server import LiveServer
-from tests.support.planning import Json, ask, planning_server
+from tests.support.planning import Json, planning_server, request_plan
 from tests.support.waiting import wait_until
 
 
@@ -39,7 +39,7 @@ class Waiting:
         patch.setattr(follow, "SILENCE_SECONDS", 1.0)
         patch.setattr(follow, "PATIENCE_SECONDS", 0.5)
         patch.setattr(connection, "_TIMEOUT_SECONDS", 1.0)
-        self.told: list[str] = []
+        self.event_data: list[str] = []
         self.tries = 0
         self.plan: Json | None = None
         self.failure: ServerUnreachable | None = None
@@ -58,7 +58,7 @@ class Waiting:
             deadline = time.monotonic() + 120
             query: dict[str, object] = {"types": f"{EventType.PLAN_UPDATED},{EventType.PLAN_STATUS}"}
             for plan, _ in watch(
-                self._client, lambda: self._client.plan(plan_id), query, self.told.append, deadline=deadline
+                self._client, lambda: self._client.plan(plan_id), query, self.event_data.append, deadline=deadline
             ):
                 if not plan["compiling_by"]:
                     self.plan = plan
@@ -72,13 +72,13 @@ class Waiting:
 def test_a_server_that_lives_is_waited_for_however_slow_it_is(
     server: LiveServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan_id = ask(server)
+    plan_id = request_plan(server)
     pid = _pid(server)
     os.kill(pid, signal.SIGSTOP)
     try:
         waiting = Waiting(server, plan_id, monkeypatch)
         wait_until(lambda: waiting.tries >= 3, "tries that take longer than a dead server is given")
-        assert waiting.thread.is_alive() and set(waiting.told) == {"the server is slow to respond; waiting"}
+        assert waiting.thread.is_alive() and set(waiting.event_data) == {"the server is slow to respond; waiting"}
     finally:
         os.kill(pid, signal.SIGCONT)
     waiting.thread.join(timeout=60)
@@ -86,13 +86,13 @@ def test_a_server_that_lives_is_waited_for_however_slow_it_is(
 
 
 def test_a_server_that_ended_is_given_up_after_a_moment(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    plan_id = ask(server)
+    plan_id = request_plan(server)
     waiting = Waiting(server, plan_id, monkeypatch)
     server.kill()
     waiting.thread.join(timeout=60)
     server.start()
     assert waiting.failure is not None and "has ended" in waiting.failure.message
-    assert waiting.told[-1] == "the server stopped; waiting for it to restart"
+    assert waiting.event_data[-1] == "the server stopped; waiting for it to restart"
 
 
 def _pid(server: LiveServer) -> int:

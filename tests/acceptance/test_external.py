@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -27,7 +27,7 @@ def start(server: LiveServer, code: str) -> subprocess.Popen[bytes]:
     script.write_text(HEAD + code)
     python = sys._base_executable  # type: ignore[attr-defined]
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(server.project / ".labwright" / "pythonpath")}
-    return ended_with_the_test(
+    return end_with_test(
         subprocess.Popen([python, "-s", str(script)], cwd=server.project, env=environment, stderr=subprocess.DEVNULL)
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from labwright.processes import children_of, end_tree, parents_first, processes_of_run, start_time
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
@@ -45,7 +45,7 @@ def test_stop_ends_the_whole_tree_daemons_included(make_server: Callable[..., Li
 def test_a_shell_is_ended_before_its_command_so_that_it_does_not_go_on(tmp_path: Path) -> None:
     """In `train; echo > done` of a stopped run, say."""
     script = "bash -c 'bash -c \"sleep 1000; echo > done\"; echo > done'; echo > done"
-    shell = ended_with_the_test(subprocess.Popen(["bash", "-c", script], cwd=tmp_path))
+    shell = end_with_test(subprocess.Popen(["bash", "-c", script], cwd=tmp_path))
     tree = [shell.pid, *wait_until(lambda: len(below := chain_below(shell.pid)) == 3 and below, "the tree to stand")]
     assert parents_first(tree[::-1]) == parents_first(set(tree)) == tree
     end_tree(lambda: filter(start_time, tree), 60, reap=shell.poll)

@@ -23,8 +23,8 @@ from hypothesis.stateful import (
 
 from labwright.domain.plan import MOVES, PlanStatus
 from tests.support.live_server import LiveServer
-from tests.support.planning import ask, at_rest, planning_server
-from tests.support.state_machine import live
+from tests.support.planning import planning_server, request_plan, when_idle
+from tests.support.state_machine import run_machine
 from tests.support.waiting import wait_until
 
 GOALS = ("degree 1, max_steps 20, lowest test_mse", "degree 1 and 3, max_steps 20, lowest test_mse")
@@ -58,14 +58,14 @@ class Plans(RuleBasedStateMachine):
     @precondition(lambda self: len(self.made) < MOST_PLANS)
     @rule(target=plans, goal=st.sampled_from(GOALS))
     def plan(self, goal: str) -> str:
-        plan_id = ask(self.server, goal)
+        plan_id = request_plan(self.server, goal)
         self.made.add(plan_id)
         return plan_id
 
     @rule(plan_id=plans)
     def wait(self, plan_id: str) -> None:
         if plan_id not in self.deleted:
-            at_rest(self.server, plan_id)
+            when_idle(self.server, plan_id)
 
     @rule(plan_id=plans, right=st.booleans())
     def approve(self, plan_id: str, right: bool) -> None:
@@ -139,4 +139,4 @@ class Plans(RuleBasedStateMachine):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_any_order_of_verbs_runs_only_what_was_approved() -> None:
-    live(Plans, examples=6, steps=25)
+    run_machine(Plans, examples=6, steps=25)

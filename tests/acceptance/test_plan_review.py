@@ -15,14 +15,14 @@ from tests.support.live_server import LiveServer
 from tests.support.planning import (
     QUICK,
     approved,
-    ask,
-    at_rest,
     compiled,
+    event_data,
     execute,
     executed,
     planning_server,
-    told,
+    request_plan,
     validated,
+    when_idle,
 )
 from tests.unit.plan_texts import GOOD
 
@@ -123,13 +123,13 @@ def test_an_edit_of_the_document_is_compiled_anew_and_stays_as_it_was_written(la
     answer = lab.call("PATCH", f"/plans/{plan_id}", {"raw_markdown": edited})
     assert (answer.json["status"], answer.json["planning"]["validated"]) == ("draft", False)
     lab.call("POST", f"/plans/{plan_id}/compile", {"rehearsal": False})
-    plan = at_rest(lab, plan_id)
+    plan = when_idle(lab, plan_id)
     assert plan["raw_markdown"] == edited
     assert "- 5" in content(lab, plan_id, "ir/workflow.yaml")
     assert plan["planning"]["validated"], lab.get(f"/plans/{plan_id}/workspace")["validation"]
     again = lab.call("POST", f"/plans/{plan_id}/compile", {})
     assert again.status == 202
-    assert at_rest(lab, plan_id)["version"] == plan["version"]
+    assert when_idle(lab, plan_id)["version"] == plan["version"]
 
 
 def test_the_document_is_one_text_wherever_it_is_edited(lab: LiveServer) -> None:
@@ -151,13 +151,13 @@ def test_a_saved_document_is_compiled_as_it_is(lab: LiveServer) -> None:
         refused = lab.call("POST", f"/plans/{saved['id']}/{verb}", body)
         assert refused.status == 409 and "--from-plan" in refused.json["error"]["hint"], verb
     assert lab.call("POST", f"/plans/{saved['id']}/compile", {"rehearsal": False}).status == 202
-    plan = at_rest(lab, saved["id"])
+    plan = when_idle(lab, saved["id"])
     assert plan["planning"]["validated"], lab.get(f"/plans/{saved['id']}/workspace")["validation"]
     assert (plan["raw_markdown"], plan["version"]) == (text, 1)
 
 
 def test_what_is_not_clear_is_asked_and_answers_are_read_with_what_was_asked(lab: LiveServer) -> None:
-    plan = at_rest(lab, ask(lab, "find the best degree, max_steps 20"))
+    plan = when_idle(lab, request_plan(lab, "find the best degree, max_steps 20"))
     assert plan["planning"]["status"] == "needs_input" and plan["raw_markdown"] == ""
     assert plan["asks"] == "answers"
     questions = plan["planning"]["questions"]
@@ -166,7 +166,7 @@ def test_what_is_not_clear_is_asked_and_answers_are_read_with_what_was_asked(lab
     assert early.status == 409 and "labwright plan answer" in early.json["error"]["hint"]
     answers = ["1, 3", "test_mse"][: len(questions)]
     lab.call("POST", f"/plans/{plan['id']}/compile", {"answers": answers})
-    plan = at_rest(lab, plan["id"])
+    plan = when_idle(lab, plan["id"])
     assert plan["planning"]["status"] == "waiting_for_review", plan["planning"]["questions"]
     assert plan["asks"] == "review"
     assert "| degree | 1, 3 |" in plan["raw_markdown"]
@@ -176,16 +176,16 @@ def test_a_rejection_with_a_node_does_it_again_with_the_reason(lab: LiveServer) 
     plan_id = compiled(lab, f"{QUICK}, 3 seeds")["id"]
     reject = {"approved": False, "reason": "use 2 seeds", "node": "DraftImplementationPlan"}
     assert lab.call("POST", f"/plans/{plan_id}/review", reject).status == 200
-    plan = at_rest(lab, plan_id)
+    plan = when_idle(lab, plan_id)
     assert "× 2 seeds" in plan["raw_markdown"] and plan["planning"]["validated"]
     assert plan["planning"]["feedback"] == {"DraftImplementationPlan": "use 2 seeds"}
     lab.call("POST", f"/plans/{plan_id}/compile", {"answers": ["4 seeds"]})
-    plan = at_rest(lab, plan_id)
+    plan = when_idle(lab, plan_id)
     assert "× 4 seeds" in plan["raw_markdown"], "what is said now goes before the reason of a rejection"
     edited = plan["raw_markdown"].replace("lowest test_mse when", "very lowest test_mse when")
     lab.call("PATCH", f"/plans/{plan_id}", {"raw_markdown": edited})
     lab.call("POST", f"/plans/{plan_id}/compile", {})
-    assert at_rest(lab, plan_id)["raw_markdown"] == edited, "the older feedback is in it already"
+    assert when_idle(lab, plan_id)["raw_markdown"] == edited, "the older feedback is in it already"
     rejected = lab.post(f"/plans/{plan_id}/review", {"approved": False, "reason": "not now"})
     assert (rejected["planning"]["status"], rejected["compiling_by"], rejected["asks"]) == ("rejected", "", "")
     assert rejected["planning"]["validated"], "whether the checks pass is another fact than what a person thinks of it"
@@ -201,7 +201,7 @@ def test_an_agent_plans_and_executes_but_never_approves(lab: LiveServer) -> None
     agent, viewer = mint(lab.token, Scope.AGENT, "a"), mint(lab.token, Scope.VIEWER, "v")
     body = {"title": "t", "goal": QUICK, "compile": {"rehearsal": False}}
     plan_id = lab.call("POST", "/plans", body, token=agent).json["id"]
-    plan = at_rest(lab, plan_id)
+    plan = when_idle(lab, plan_id)
     digest = lab.get(f"/plans/{plan_id}/workspace")["digest"]
     for verb, wanted in (
         ("approve", {"digest": digest}),
@@ -215,14 +215,14 @@ def test_an_agent_plans_and_executes_but_never_approves(lab: LiveServer) -> None
     approved(lab, plan_id)
     assert lab.call("POST", f"/plans/{plan_id}/execute", token=agent).status == 202
     assert executed(lab, plan_id)["executed_by"] == "agent:a"
-    assert {event["plan_id"] for event in told(lab, plan_id, "plan.step")} == {plan["id"]}
+    assert {event["plan_id"] for event in event_data(lab, plan_id, "plan.step")} == {plan["id"]}
 
 
 def test_an_approval_without_a_review_is_recorded_as_that(lab: LiveServer) -> None:
-    plan = at_rest(lab, ask(lab, auto_approve=True))
+    plan = when_idle(lab, request_plan(lab, auto_approve=True))
     assert (plan["status"], plan["planning"]["ready_for_run"]) == ("approved", True)
     assert plan["planning"]["approval"]["automatic"] and plan["planning"]["approval"]["by"] == "person"
-    assert "without a review" in told(lab, plan["id"], "plan.status")[-1]["reason"]
+    assert "without a review" in event_data(lab, plan["id"], "plan.status")[-1]["reason"]
 
 
 def test_two_clients_at_once_do_a_thing_once(lab: LiveServer) -> None:
@@ -230,7 +230,7 @@ def test_two_clients_at_once_do_a_thing_once(lab: LiveServer) -> None:
     with ThreadPoolExecutor(4) as clients:
         validating = [clients.submit(lab.call, "POST", f"/plans/{plan_id}/validate", {}) for _ in range(4)]
         assert sorted(each.result().status for each in validating) == [202, 409, 409, 409]
-        at_rest(lab, plan_id)
+        when_idle(lab, plan_id)
         digest = lab.get(f"/plans/{plan_id}/workspace")["digest"]
         say = {"digest": digest}
         approving = [clients.submit(lab.call, "POST", f"/plans/{plan_id}/approve", say) for _ in range(4)]
@@ -248,13 +248,13 @@ def test_a_plan_asked_for_twice_with_one_key_is_one_plan(lab: LiveServer) -> Non
     body = {"title": "t", "goal": QUICK, "compile": {"rehearsal": False}}
     first, second = (lab.call("POST", "/plans", body, headers={"Idempotency-Key": "once"}).json for _ in range(2))
     assert first["id"] == second["id"]
-    plan = at_rest(lab, first["id"])
+    plan = when_idle(lab, first["id"])
     assert plan["version"] == 2
     assert lab.call("POST", f"/plans/{plan['id']}/archive").status == 200
 
 
 def test_while_it_is_compiled_nobody_else_changes_it(lab: LiveServer) -> None:
-    plan_id = ask(lab)
+    plan_id = request_plan(lab)
     tries = [
         lab.call("PATCH", f"/plans/{plan_id}", {"raw_markdown": GOOD}),
         lab.call("PUT", f"/plans/{plan_id}/workspace/files/{CODE}", {"content": ""}),
@@ -264,7 +264,7 @@ def test_while_it_is_compiled_nobody_else_changes_it(lab: LiveServer) -> None:
     ]
     assert [answer.status for answer in tries] == [409] * len(tries)
     assert lab.call("PATCH", f"/plans/{plan_id}", {"session_id": "s"}).status == 200
-    plan = at_rest(lab, plan_id)
+    plan = when_idle(lab, plan_id)
     assert plan["planning"]["validated"], lab.get(f"/plans/{plan_id}/workspace")["validation"]
     assert plan["session_id"] == "s"
 

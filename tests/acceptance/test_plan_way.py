@@ -21,16 +21,16 @@ from tests.support.planning import (
     EXAMPLES,
     FRAGILE,
     approved,
-    ask,
-    at_rest,
     compiled,
     completed_with_failed_runs,
+    event_data,
     execute,
     executed,
     planning_server,
+    request_plan,
     started,
-    told,
     validated,
+    when_idle,
 )
 from tests.support.waiting import wait_until
 
@@ -90,7 +90,7 @@ def test_an_example_is_planned_rehearsed_approved_executed_and_reported(
 ) -> None:
     goal, runs = GOALS[name]
     server = make(name).start()
-    plan = at_rest(server, ask(server, goal, rehearsal=True))
+    plan = when_idle(server, request_plan(server, goal, rehearsal=True))
     workspace = server.get(f"/plans/{plan['id']}/workspace")
     assert plan["planning"]["validated"], workspace["validation"]
     assert plan["format"]["valid"] and plan["version"] == 2 and plan["raw_markdown"].startswith("## 📋 Plan:")
@@ -179,13 +179,13 @@ def test_a_failed_plan_that_is_checked_again_is_executed_for_its_failed_runs(mak
 
 def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(server: LiveServer) -> None:
     """One plan, from its goal to its end: the server is stopped at once, then killed at each turn."""
-    plan_id = ask(server)
+    plan_id = request_plan(server)
     server.stop()
     server.start()
     for node in _KILLED_IN:
         wait_until(lambda node=node: node in started(server, plan_id), f"{node} to be under way")  # type: ignore[misc]
         server.restart()
-    plan = at_rest(server, plan_id)
+    plan = when_idle(server, plan_id)
     assert plan["planning"]["validated"], server.get(f"/plans/{plan_id}/workspace")["validation"]
     assert (plan["planning"]["status"], plan["version"]) == ("waiting_for_review", 2)
     begun = Counter(started(server, plan_id))
@@ -196,7 +196,9 @@ def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(serv
     execute(server, plan_id)
     wait_until(lambda: [run for run in server.all_runs() if run["status"] == "finished"], "the first run to finish")
     server.restart()
-    wait_until(lambda: "summarise" in {fact["step"] for fact in told(server, plan_id, "plan.step")}, "the next step")
+    wait_until(
+        lambda: "summarise" in {fact["step"] for fact in event_data(server, plan_id, "plan.step")}, "the next step"
+    )
     server.restart()
     _check_ran_once(server, executed(server, plan_id))
 
@@ -273,7 +275,7 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     with model_server("openai", Turn(calls=((TOOL, '{"summary": 1}'),))) as provider:
         chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
         server.environment.update(chosen)
-        plan = at_rest(server.start(), ask(server))
+        plan = when_idle(server.start(), request_plan(server))
     assert len(provider.asked) == 2, "asked once more with what is wrong"
     assert (plan["planning"]["status"], plan["planning"]["node"]) == ("failed", "DraftReportDigest")
     assert "summary" in plan["planning"]["error"]
@@ -284,10 +286,10 @@ def test_a_plan_is_stopped_while_its_model_is_still_answering(make: Callable[...
     with model_server("openai", Turn(text=("so ", "slow"), drip_seconds=30)) as provider:
         chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
         server.environment.update(chosen)
-        plan_id = ask(server.start())
+        plan_id = request_plan(server.start())
         wait_until(lambda: provider.asked, "the model to be asked")
         server.post(f"/plans/{plan_id}/stop")
-        plan = at_rest(server, plan_id)
+        plan = when_idle(server, plan_id)
         assert plan["planning"]["error"] == "stopped by person"
         assert len(provider.asked) == 1
 
@@ -297,7 +299,7 @@ def test_a_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_s
     server = make_slurm_server(slurm)
     shutil.copy(EXAMPLES / "bare-script" / "fit.py", server.project)
     server.start()
-    plan = at_rest(server, ask(server, rehearsal=True))
+    plan = when_idle(server, request_plan(server, rehearsal=True))
     workspace = server.get(f"/plans/{plan['id']}/workspace")
     assert workspace["rehearsal"]["outcome"] == "passed", workspace["rehearsal"]
     execute(server, approved(server, plan["id"])["id"])

@@ -24,7 +24,7 @@ from hypothesis.stateful import (
 
 from labwright.domain.run import MOVES, RunStatus
 from tests.support.live_server import ENDED, LiveServer
-from tests.support.state_machine import live
+from tests.support.state_machine import run_machine
 from tests.support.waiting import wait_until
 
 ENDLESS = "sleep 7200"  # only a stop ends it
@@ -130,10 +130,10 @@ class Lives(RuleBasedStateMachine):
 
 
 def test_any_order_of_verbs_leaves_true_runs() -> None:
-    live(Lives, examples=1, steps=20)
+    run_machine(Lives, examples=1, steps=20)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_many_orders_of_verbs_leave_true_runs() -> None:
-    live(Lives, examples=30, steps=40)
+    run_machine(Lives, examples=30, steps=40)

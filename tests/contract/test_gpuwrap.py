@@ -1,4 +1,4 @@
-"""The gate before a launch, on simulated cards: words, waiting, tries, and the driver's moods."""
+"""The GPU gate before a launch, on simulated cards: messages, waiting, retries, and driver failures."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SimulatedGpus:
 
 @pytest.fixture
 def stranger() -> Iterator[int]:
-    """A process of someone who takes no lease."""
+    """A process of a user who does not take leases."""
     with subprocess.Popen(["sleep", "120"]) as child:
         yield child.pid
         child.kill()
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """When the driver was asked."""
+def driver_queries(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The times of driver queries."""
     times: list[float] = []
 
     def counting(*args: object, **options: object) -> probe.Detection:
@@ -67,7 +67,7 @@ def hold(tmp_path: Path, uuid: str, user: str = "alice") -> Lease:
 
 
 def drive(gate: GpuGate, until: Callable[[object], bool], seconds: float = 15.0) -> Granted | Busy | GaveUp:
-    """What the supervisor's loop does."""
+    """Run the gate as the supervisor's loop does."""
     deadline = time.monotonic() + seconds
     while not until(outcome := gate.attempt()):
         assert time.monotonic() < deadline, outcome
@@ -89,7 +89,7 @@ def busy(outcome: object) -> Busy:
     return outcome
 
 
-def test_a_free_card_is_granted_at_once_and_its_lock_can_be_inherited(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_free_card_is_granted_at_once_with_an_inheritable_lock(gpus: SimulatedGpus, tmp_path: Path) -> None:
     gate = GpuGate(request(tmp_path))
     lease = granted(gate.attempt()).lease
     assert lease.uuids == (gpus.cards[0].uuid,)
@@ -100,7 +100,7 @@ def test_a_free_card_is_granted_at_once_and_its_lock_can_be_inherited(gpus: Simu
     assert holders(str(tmp_path / "leases")) == {}
 
 
-def test_a_foreign_process_is_named_and_its_card_avoided(gpus: SimulatedGpus, tmp_path: Path, stranger: int) -> None:
+def test_foreign_process_is_named_and_its_card_avoided(gpus: SimulatedGpus, tmp_path: Path, stranger: int) -> None:
     gpus.set_card(0, memory_used_mb=30822, processes=[(stranger, 30822)])
     gate = GpuGate(request(tmp_path))
     lease = granted(gate.attempt()).lease
@@ -119,7 +119,7 @@ def _user() -> str:
     return pwd.getpwuid(os.getuid()).pw_name
 
 
-def test_memory_without_a_process_is_not_free(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_used_memory_without_a_process_is_not_free(gpus: SimulatedGpus, tmp_path: Path) -> None:
     for index in (0, 1):
         gpus.set_card(index, memory_used_mb=20480)
     gate = GpuGate(request(tmp_path))
@@ -133,8 +133,8 @@ def test_without_the_foreign_check_only_leases_count(gpus: SimulatedGpus, tmp_pa
     granted(GpuGate(request(tmp_path, check_foreign=False, count=2)).attempt()).lease.release()
 
 
-def test_a_freed_lease_is_taken_at_once_and_uses_no_try(
-    gpus: SimulatedGpus, tmp_path: Path, looks: list[float]
+def test_freed_lease_is_taken_at_once_without_using_a_retry(
+    gpus: SimulatedGpus, tmp_path: Path, driver_queries: list[float]
 ) -> None:
     gpus.remove_card(1)
     held = hold(tmp_path, gpus.cards[0].uuid)
@@ -142,13 +142,13 @@ def test_a_freed_lease_is_taken_at_once_and_uses_no_try(
     for _ in range(10):
         assert busy(gate.attempt()).reason == "GPU 0 is held by alice (run-other)"
         assert gate.poll_seconds <= 0.1
-    assert len(looks) == 1
+    assert len(driver_queries) == 1
     held.release()
     granted(gate.attempt()).lease.release()
     gate.close()
 
 
-def test_a_card_that_a_run_has_just_left_is_retried(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_card_that_a_run_has_just_left_is_retried(gpus: SimulatedGpus, tmp_path: Path) -> None:
     gpus.remove_card(1)
     gpus.set_card(0, utilization=95)
     held = hold(tmp_path, gpus.cards[0].uuid)
@@ -161,8 +161,8 @@ def test_a_card_that_a_run_has_just_left_is_retried(gpus: SimulatedGpus, tmp_pat
     gate.close()
 
 
-def test_the_driver_is_queried_once_per_try_and_tries_run_out(
-    gpus: SimulatedGpus, tmp_path: Path, stranger: int, looks: list[float]
+def test_driver_is_queried_once_per_try_until_tries_run_out(
+    gpus: SimulatedGpus, tmp_path: Path, stranger: int, driver_queries: list[float]
 ) -> None:
     for index in (0, 1):
         gpus.set_card(index, processes=[(stranger, 5000)])
@@ -171,12 +171,12 @@ def test_the_driver_is_queried_once_per_try_and_tries_run_out(
     assert isinstance(answer, GaveUp)
     assert answer.reason == "no_gpu"
     assert answer.message.startswith("No GPU after 3 tries: GPU 0 is in use by")
-    assert len(looks) <= 5  # three to be sure that it is no trace of a former run, then one a try
-    assert looks[-1] - looks[0] >= 4.0
+    assert len(driver_queries) <= 5  # three queries to exclude traces of an earlier run, then one per try
+    assert driver_queries[-1] - driver_queries[0] >= 4.0
     gate.close()
 
 
-def test_a_foreign_process_that_leaves_frees_the_card_at_the_next_try(
+def test_card_is_free_at_the_next_try_after_a_foreign_process_ends(
     gpus: SimulatedGpus, tmp_path: Path, stranger: int
 ) -> None:
     gpus.remove_card(1)
@@ -188,15 +188,15 @@ def test_a_foreign_process_that_leaves_frees_the_card_at_the_next_try(
     gate.close()
 
 
-def test_a_tiny_retry_delay_does_not_make_a_step_endless(
-    gpus: SimulatedGpus, tmp_path: Path, stranger: int, looks: list[float]
+def test_tiny_retry_delay_does_not_make_a_step_endless(
+    gpus: SimulatedGpus, tmp_path: Path, stranger: int, driver_queries: list[float]
 ) -> None:
     for index in (0, 1):
         gpus.set_card(index, processes=[(stranger, 5000)])
     gate = GpuGate(request(tmp_path, retry_delay_seconds=0.001))
     for _ in range(4):
         busy(gate.attempt())
-    assert len(looks) == 4
+    assert len(driver_queries) == 4
     gate.close()
 
 
@@ -209,12 +209,12 @@ def test_no_retries_means_one_try(gpus: SimulatedGpus, tmp_path: Path) -> None:
     held.release()
 
 
-def test_more_cards_than_there_are_is_given_up_at_once(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_request_for_more_cards_than_exist_fails_at_once(gpus: SimulatedGpus, tmp_path: Path) -> None:
     answer = GpuGate(request(tmp_path, count=3)).attempt()
     assert answer == GaveUp(message="The run requests 3 GPUs, but this machine has 2.")
 
 
-def test_a_failing_driver_is_waited_for(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_failing_driver_is_waited_for(gpus: SimulatedGpus, tmp_path: Path) -> None:
     gpus.fail()
     gate = GpuGate(request(tmp_path, retry_delay_seconds=0.3))
     assert "Driver Not Loaded" in busy(gate.attempt()).reason
@@ -223,9 +223,7 @@ def test_a_failing_driver_is_waited_for(gpus: SimulatedGpus, tmp_path: Path) -> 
     gate.close()
 
 
-def test_a_hanging_driver_costs_one_timeout(
-    gpus: SimulatedGpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_driver_costs_one_timeout(gpus: SimulatedGpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpuwrap, "_DETECTOR_SECONDS", 0.5)
     gpus.hang()
     gate = GpuGate(request(tmp_path))
@@ -235,7 +233,7 @@ def test_a_hanging_driver_costs_one_timeout(
     gate.close()
 
 
-def test_a_driver_that_fails_under_the_lease_gives_the_card_back(
+def test_driver_failure_after_the_lease_gives_the_card_back(
     gpus: SimulatedGpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpuwrap, "_FRESH_SECONDS", 0.0)
@@ -262,18 +260,18 @@ def test_named_cards_are_never_waited_for(gpus: SimulatedGpus, tmp_path: Path) -
     held.release()
 
 
-def test_a_run_without_gpus_waits_for_nothing(tmp_path: Path) -> None:
+def test_run_without_gpus_waits_for_nothing(tmp_path: Path) -> None:
     assert granted(GpuGate(request(tmp_path, count=0)).attempt()).lease.uuids == ()
 
 
-def test_an_unusable_lease_directory_names_the_setting(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_error_for_unusable_lease_directory_names_the_setting(gpus: SimulatedGpus, tmp_path: Path) -> None:
     (tmp_path / "leases").write_text("a file")
     answer = GpuGate(request(tmp_path)).attempt()
     assert isinstance(answer, GaveUp)
     assert "LABWRIGHT_LEASE_DIR" in answer.message
 
 
-def test_a_closed_gate_leaves_no_ticket(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_closed_gate_leaves_no_ticket(gpus: SimulatedGpus, tmp_path: Path) -> None:
     held = [hold(tmp_path, card.uuid) for card in gpus.cards]
     gate = GpuGate(request(tmp_path, check_foreign=False))
     busy(gate.attempt())
@@ -284,7 +282,7 @@ def test_a_closed_gate_leaves_no_ticket(gpus: SimulatedGpus, tmp_path: Path) -> 
         lease.release()
 
 
-def test_processes_of_the_run_are_not_foreign(gpus: SimulatedGpus, stranger: int) -> None:
+def test_own_processes_of_the_run_are_not_foreign(gpus: SimulatedGpus, stranger: int) -> None:
     gpus.set_card(0, processes=[(stranger, 10), (os.getpid(), 10)])
     gpus.set_card(1, processes=[(stranger, 10)])
     found = foreign_processes(run_detector(), [gpus.cards[0].uuid], {os.getpid()})

@@ -1,7 +1,7 @@
-"""Generated code that means harm, past every check of its text: what it can do while it is validated.
+"""Malicious generated code that has passed all text checks: what it can do during validation.
 
-Each file below is a test of a plan as a hostile model might write it. Those that assert try to get out and pass if they
-cannot; the others lie, and must not be believed. Tried as whoever runs the tests, and as a user without rights.
+Each file below is a test of a plan as a hostile model might write it. Those with assertions try to escape, and pass
+if they cannot. The others lie, and must not be believed. All run as the current user and as a user without rights.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from labwright.workspace import PlanWorkspaceHandle, digest_of
 from tests.support.other_user import TestUser
 from tests.support.plan_workspaces import Planned, planned
 
-MARK = f"of_{os.getpid()}"  # in the names of the files, and so in the command line of whatever they start
-HELD = {  # passes inside if it is held back
+MARK = f"of_{os.getpid()}"  # part of the file names, and so of the command line of every process they start
+HELD = {  # these pass if the sandbox holds them back
     "reads": """
 import os
 def cannot_read(path):
@@ -170,8 +170,8 @@ with child_for(folder, digest_of(folder), sys.argv[2]) as child:
 
 
 @pytest.fixture(scope="module", params=["as oneself", "without rights"])
-def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """What the runner says of all of them, run once."""
+def results(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The runner's results for all files, run once."""
     folder = tmp_path_factory.mktemp("hostile")
     secret = folder / "id_rsa"
     secret.write_text("SECRET")
@@ -183,9 +183,9 @@ def told(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             tests = {name: text.replace(mark, word) for name, text in tests.items()}
         plan = write_plan(folder / "plan", tests)
         if request.param == "as oneself":
-            yield from_child(plan)
+            yield results_as_self(plan)
         else:
-            yield from_another(plan, request.getfixturevalue("module_stage"))
+            yield results_as_other_user(plan, request.getfixturevalue("module_stage"))
 
 
 @pytest.fixture(scope="module")
@@ -196,12 +196,12 @@ def module_stage() -> Iterator[Path]:
         yield Path(folder)
 
 
-def from_child(plan: Path) -> dict[str, Any]:
+def results_as_self(plan: Path) -> dict[str, Any]:
     with child_for(plan, digest_of(plan), sys.executable) as child:
         return dict(child.run_tests({}) or {})
 
 
-def from_another(plan: Path, stage: Path) -> dict[str, Any]:
+def results_as_other_user(plan: Path, stage: Path) -> dict[str, Any]:
     if os.geteuid() != 0:
         pytest.skip("needs root to become another user")
     somebody = TestUser(f"lw-evil-{os.getpid() % 100000}", stage)
@@ -218,19 +218,19 @@ def from_another(plan: Path, stage: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HELD)
-def test_it_is_held_back(told: dict[str, Any], name: str) -> None:
-    answer = told[f"test_{name}_{MARK}.py"]
+def test_hostile_code_is_held_back(results: dict[str, Any], name: str) -> None:
+    answer = results[f"test_{name}_{MARK}.py"]
     assert answer["whole"] and set(answer["tests"].values()) == {"passed"}, answer
 
 
 @pytest.mark.parametrize("name", LIES)
-def test_it_is_not_believed(told: dict[str, Any], name: str) -> None:
-    answer = told[f"test_{name}_{MARK}.py"]
+def test_false_results_are_not_believed(results: dict[str, Any], name: str) -> None:
+    answer = results[f"test_{name}_{MARK}.py"]
     assert not answer["whole"] or answer["tests"].get("test_it") != "passed", answer
 
 
-def test_nothing_of_it_is_left(told: dict[str, Any]) -> None:
-    assert told
+def test_no_process_is_left(results: dict[str, Any]) -> None:
+    assert results
     assert not [pid for pid in all_pids() if MARK.encode() in _cmdline(pid)]
 
 
@@ -241,13 +241,13 @@ def _cmdline(pid: int) -> bytes:
         return b""
 
 
-def test_one_that_kills_its_parent_gets_no_answer_through(tmp_path: Path) -> None:
+def test_test_that_kills_its_parent_gives_no_result(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan", {"kills": KILLS})
     with child_for(plan, digest_of(plan), sys.executable) as child:
         assert child.run_tests({}) is None
 
 
-def test_other_users_of_the_machine_cannot_look_into_what_is_checked(tmp_path: Path) -> None:
+def test_other_users_cannot_read_the_checked_files(tmp_path: Path) -> None:
     plan = write_plan(tmp_path / "plan", {"good": "def test_it():\n    pass\n"})
     with child_for(plan, digest_of(plan), sys.executable) as child:
         made = [folder for folder in child.workspace.parents if folder.name.startswith("labwright-plan-")]
@@ -255,7 +255,7 @@ def test_other_users_of_the_machine_cannot_look_into_what_is_checked(tmp_path: P
         assert child.run_tests({}) is not None, "nor can the child"
 
 
-def test_what_a_killed_server_left_goes_with_the_next_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leftovers_of_a_killed_server_go_with_the_next_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     left, at_work = tmp_path / "labwright-plan-left", tmp_path / "labwright-plan-at-work"
     for folder in (left, at_work):
@@ -283,7 +283,7 @@ os._exit(0)
 
 
 @pytest.mark.parametrize("name", LOADS)
-def test_a_line_that_is_merely_printed_is_no_answer(tmp_path: Path, name: str) -> None:
+def test_printed_line_is_not_taken_as_the_result(tmp_path: Path, name: str) -> None:
     plan = write_plan(tmp_path / "plan", {}, LOADS[name])
     with child_for(plan, digest_of(plan), sys.executable) as child:
         answer = child.load(MODULE, SYMBOL)
@@ -297,7 +297,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Planned:
     return plan
 
 
-# Each makes the loader say that the workflow is the planned one, whatever it is.
+# Each makes the loader report the planned workflow, whatever the file has.
 FORGERS = {
     "patches the checker": """
 import sys
@@ -332,8 +332,8 @@ import colorsys
 
 
 @pytest.mark.parametrize("name", FORGERS)
-def test_a_forged_description_does_not_cover_what_the_text_says(good: Planned, tmp_path: Path, name: str) -> None:
-    """The loader is deceived; what an approval rests on is derived from the text, where nothing runs."""
+def test_forged_description_does_not_hide_what_the_text_says(good: Planned, tmp_path: Path, name: str) -> None:
+    """The loader is deceived. An approval relies on facts derived from the text, where nothing runs."""
     folder = tmp_path / "plans" / good.folder.name
     shutil.copytree(good.folder, folder)
     wiring = folder / "src/experiment/workflow.py"
@@ -351,7 +351,7 @@ def loaded(folder: Path) -> dict[str, Any]:
 
 
 def running_checks(good: Planned, folder: Path) -> list[Found]:
-    """Without those that would have refused the text before."""
+    """Return the checks without those that would refuse the text earlier."""
     with child_for(folder, digest_of(folder), sys.executable) as child:
         ir = read_ir(PlanWorkspaceHandle(child.workspace))
         subject = Subject(folder=child.workspace, ir=ir, scan=scan_project(good.project), child=child)

@@ -1,4 +1,4 @@
-"""One suite over every way to start a sidecar: the same claims hold on this machine and on a node of Slurm."""
+"""One suite for every launcher: the same claims hold on this machine and on a Slurm node."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def until_file(server: LiveServer, name: str) -> str:
     return f"until [ -e '{server.project}/{name}' ]; do sleep 0.05; done"
 
 
-def test_a_run_says_who_started_it_where_and_how_it_ended(server: LiveServer, launcher: str) -> None:
+def test_run_records_its_launcher_its_host_and_its_end(server: LiveServer, launcher: str) -> None:
     ended = server.wait_for_end(server.submit("echo out; echo err >&2; exit 3")["id"])
     assert (ended["launcher"], ended["status"], ended["exit_code"]) == (launcher, "failed", 3)
     assert ended["node"] and ended["started_at"] <= ended["ended_at"]
@@ -58,7 +58,7 @@ def test_a_run_says_who_started_it_where_and_how_it_ended(server: LiveServer, la
 @pytest.mark.parametrize(
     ("command", "code", "signal"), [("true", 0, None), ("kill -SEGV $$", 139, 11), ("exit 255", 255, None)]
 )
-def test_exit_codes_and_signals_are_the_commands_own(
+def test_exit_codes_and_signals_are_those_of_the_command(
     server: LiveServer, command: str, code: int, signal: int | None
 ) -> None:
     ended = server.wait_for_end(server.submit(command)["id"])
@@ -66,7 +66,7 @@ def test_exit_codes_and_signals_are_the_commands_own(
     assert ended["status"] == ("finished" if code == 0 else "failed")
 
 
-def test_the_environment_is_the_promised_one(server: LiveServer) -> None:
+def test_environment_is_the_documented_one(server: LiveServer) -> None:
     run = server.submit("env; pwd", env={"MINE": "a b", "MY_TOKEN": "hush"})
     server.wait_for_end(run["id"])
     said = dict(line.split("=", 1) for line in server.output(run["id"]).splitlines() if "=" in line)
@@ -79,14 +79,14 @@ def test_the_environment_is_the_promised_one(server: LiveServer) -> None:
     assert not [path.name for path in left if b"hush" in path.read_bytes() and path.name != "output.log"]
 
 
-def test_the_sdk_is_there_and_metrics_arrive(server: LiveServer) -> None:
+def test_sdk_is_available_and_metrics_arrive(server: LiveServer) -> None:
     script = "import labwright; run = labwright.init(); [labwright.log({'loss': 1 / (n + 1)}) for n in range(5)]"
     run = server.submit(f'{sys.executable} -c "{script}"')
     assert server.wait_for_end(run["id"])["status"] == "finished", server.output(run["id"])
     assert server.run(run["id"])["summary"]["loss"]["last"] == 0.2
 
 
-def test_stop_ends_the_whole_tree_with_grace(server: LiveServer) -> None:
+def test_stop_ends_the_whole_process_tree_with_grace(server: LiveServer) -> None:
     run = started(server, "trap 'echo bye; exit 0' TERM; (setsid sleep 1000 &); echo up; while :; do sleep 0.05; done")
     wait_until(lambda: "up" in server.output(run["id"]), "the tree to stand")
     server.post(f"/runs/{run['id']}/stop")
@@ -96,7 +96,7 @@ def test_stop_ends_the_whole_tree_with_grace(server: LiveServer) -> None:
     assert not processes_of_run(run["id"])
 
 
-def test_a_job_that_ignores_term_is_killed(server: LiveServer) -> None:
+def test_job_that_ignores_term_is_killed(server: LiveServer) -> None:
     run = started(server, "trap '' TERM; echo up; while :; do sleep 0.1; done")
     wait_until(lambda: "up" in server.output(run["id"]), "the trap to be set")
     server.post(f"/runs/{run['id']}/stop")
@@ -104,7 +104,7 @@ def test_a_job_that_ignores_term_is_killed(server: LiveServer) -> None:
     assert not processes_of_run(run["id"])
 
 
-def test_the_time_limit_is_kept_to_the_second(server: LiveServer) -> None:
+def test_time_limit_is_exact_to_the_second(server: LiveServer) -> None:
     ended = server.wait_for_end(server.submit("sleep 1000", time_limit_seconds=1.5)["id"])
     assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
     assert 1.4 < ended["usage"]["wall_seconds"] < 10
@@ -112,7 +112,7 @@ def test_the_time_limit_is_kept_to_the_second(server: LiveServer) -> None:
     assert (alert["run_id"], alert["rule"], alert["message"]) == (ended["id"], "exit", ended["error"])
 
 
-def test_a_second_sidecar_of_the_same_attempt_goes_away(server: LiveServer) -> None:
+def test_second_sidecar_of_the_same_attempt_exits(server: LiveServer) -> None:
     run = started(server, f"echo once; {until_file(server, 'go')}")
     folder = server.state / "runs" / run["id"]
     for _ in range(2):
@@ -122,7 +122,7 @@ def test_a_second_sidecar_of_the_same_attempt_goes_away(server: LiveServer) -> N
     assert server.output(run["id"]) == "once\n"
 
 
-def test_a_server_that_was_killed_finds_its_runs_again(server: LiveServer) -> None:
+def test_restarted_server_finds_its_runs_after_a_kill(server: LiveServer) -> None:
     going = started(server, f"{until_file(server, 'go')}; exit 2")
     over = started(server, f"{until_file(server, 'over')}; exit 9")
     server.kill()
@@ -134,14 +134,14 @@ def test_a_server_that_was_killed_finds_its_runs_again(server: LiveServer) -> No
     assert server.wait_for_end(going["id"])["exit_code"] == 2
 
 
-def test_a_child_starts_after_its_parent(server: LiveServer) -> None:
+def test_child_starts_after_its_parent(server: LiveServer) -> None:
     first = server.submit("echo 1 >> order")
     second = server.submit("echo 2 >> order", after=[first["id"]])
     assert server.wait_for_end(second["id"])["status"] == "finished"
     assert (server.project / "order").read_text() == "1\n2\n"
 
 
-def test_a_sweep_keeps_to_its_own_limit(server: LiveServer) -> None:
+def test_sweep_keeps_its_own_parallel_limit(server: LiveServer) -> None:
     sweep = server.post("/sweeps/wild", {"name": "narrow", "parallel": 1})["id"]
     first, second = (server.submit(until_file(server, "go"), sweep_id=sweep, name=name)["id"] for name in "ab")
     server.wait_for_status(first, "running")
@@ -150,7 +150,7 @@ def test_a_sweep_keeps_to_its_own_limit(server: LiveServer) -> None:
     assert server.wait_for_end(second)["launched_at"] >= server.run(first)["ended_at"]
 
 
-def test_a_rebuilt_database_knows_the_same_runs(server: LiveServer) -> None:
+def test_rebuilt_database_has_the_same_runs(server: LiveServer) -> None:
     run = started(server, f"{until_file(server, 'go')}; exit 8")
     server.kill()
     for name in ("labwright.db", "labwright.db-wal", "labwright.db-shm"):
@@ -161,7 +161,7 @@ def test_a_rebuilt_database_knows_the_same_runs(server: LiveServer) -> None:
     assert (ended["exit_code"], ended["launcher"]) == (8, run["launcher"])
 
 
-def test_the_sidecars_words_are_in_the_folder(server: LiveServer, launcher: str) -> None:
+def test_sidecar_output_is_in_the_run_folder(server: LiveServer, launcher: str) -> None:
     run = server.wait_for_end(server.submit("true")["id"])
     folder = server.state / "runs" / run["id"]
     events = [json.loads(line) for line in (folder / "events.jsonl").read_text().splitlines()]

@@ -36,7 +36,7 @@ def take(w):
 
 
 class Processes:
-    """Python processes on one lease directory, none of which outlives the test."""
+    """Python processes on one lease directory. None of them outlives the test."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -120,7 +120,7 @@ print("done")
     assert holders(str(processes.directory)) == {}
 
 
-def test_several_cards_are_taken_at_once_or_not_at_all(directory: Path) -> None:
+def test_several_cards_are_taken_together_or_not_at_all(directory: Path) -> None:
     first = taken(waiter(directory, 1).try_take(CARDS[:2]))
     wide = waiter(directory, 2)
     assert list(refused(wide.try_take(CARDS[:2])).holders) == ["GPU-a"]
@@ -130,7 +130,7 @@ def test_several_cards_are_taken_at_once_or_not_at_all(directory: Path) -> None:
     wide.close()
 
 
-def test_a_wide_waiter_is_not_starved_by_narrow_ones(processes: Processes) -> None:
+def test_wide_waiter_is_not_starved_by_narrow_ones(processes: Processes) -> None:
     single = """
 while True:
     w = waiter(ageing=0.3)
@@ -149,7 +149,7 @@ while True:
     assert time.monotonic() - started < 60
 
 
-def test_a_young_wide_waiter_is_passed_and_an_aged_one_is_not(directory: Path) -> None:
+def test_young_wide_waiter_can_be_passed_but_an_aged_one_cannot(directory: Path) -> None:
     held = taken(waiter(directory).try_take(CARDS[:1]))
     wide = waiter(directory, 2, ageing=0.2)
     refused(wide.try_take(CARDS[:2]))
@@ -170,7 +170,7 @@ def _try(one: LeaseWaiter, cards: tuple[str, ...]) -> Lease | Contended:
     return answer
 
 
-def test_a_freed_card_goes_to_the_oldest_waiter(directory: Path) -> None:
+def test_freed_card_goes_to_the_oldest_waiter(directory: Path) -> None:
     held = taken(waiter(directory).try_take(CARDS[:1]))
     first, second = waiter(directory), waiter(directory)
     refused(first.try_take(CARDS[:1]))
@@ -183,7 +183,7 @@ def test_a_freed_card_goes_to_the_oldest_waiter(directory: Path) -> None:
     second.close()
 
 
-def test_the_job_keeps_the_card_when_its_sidecar_is_killed(processes: Processes) -> None:
+def test_job_keeps_the_card_when_its_sidecar_is_killed(processes: Processes) -> None:
     body = """
 import subprocess
 lease = take(waiter())
@@ -211,7 +211,7 @@ def _closed_try(directory: Path) -> Lease | Contended:
     return answer
 
 
-def test_a_release_frees_the_card_although_a_stray_child_has_the_descriptor(directory: Path) -> None:
+def test_release_frees_the_card_although_a_stray_child_has_the_descriptor(directory: Path) -> None:
     lease = taken(waiter(directory).try_take(CARDS[:1]))
     lease.make_inheritable()
     with subprocess.Popen(["sleep", "60"], pass_fds=lease.fds) as stray:
@@ -221,17 +221,17 @@ def test_a_release_frees_the_card_although_a_stray_child_has_the_descriptor(dire
         stray.kill()
 
 
-def test_descriptors_are_not_inherited_unless_asked_for(directory: Path) -> None:
+def test_descriptors_are_inherited_only_on_request(directory: Path) -> None:
     lease = taken(waiter(directory).try_take(CARDS[:1]))
     assert not os.get_inheritable(lease.fds[0])
     lease.make_inheritable()
     assert os.get_inheritable(lease.fds[0])
     lease.release()
     assert lease.fds == ()
-    lease.release()  # a second one does nothing
+    lease.release()  # a second release does nothing
 
 
-def test_tickets_of_dead_waiters_vanish_and_block_nobody(processes: Processes) -> None:
+def test_tickets_of_dead_waiters_disappear_and_block_nobody(processes: Processes) -> None:
     held = taken(waiter(processes.directory).try_take(CARDS[:1]))
     child = processes.start(
         "w = waiter(ageing=0); w.try_take(cards)\nprint(1, flush=True); take(w)",
@@ -247,7 +247,7 @@ def test_tickets_of_dead_waiters_vanish_and_block_nobody(processes: Processes) -
     assert list(queue.iterdir()) == []
 
 
-def test_a_stopped_waiter_blocks_only_until_it_counts_as_silent(
+def test_stopped_waiter_blocks_only_until_it_counts_as_silent(
     processes: Processes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tickets, "SILENT_SECONDS", 1.5)  # the waiter touches its ticket every second
@@ -263,16 +263,16 @@ def test_a_stopped_waiter_blocks_only_until_it_counts_as_silent(
     late.close()
     os.kill(child.pid, signal.SIGCONT)
     child.communicate("\n")
-    assert child.wait(timeout=60) == 0  # and it goes on where it was
+    assert child.wait(timeout=60) == 0  # the waiter keeps its place
 
 
-def test_text_without_a_lock_is_no_lease(directory: Path) -> None:
+def test_lease_text_without_a_lock_is_not_a_lease(directory: Path) -> None:
     taken(waiter(directory).try_take(CARDS[:1])).release()
     (directory / "GPU-a.lease").write_text('{"run_id": "run-ghost", "user": "x", "pid": 1}')
     assert holders(str(directory)) == {}
 
 
-def test_looking_at_holders_never_makes_an_acquire_fail(processes: Processes) -> None:
+def test_reading_holders_never_makes_an_acquire_fail(processes: Processes) -> None:
     lookers = [
         processes.start("from labwright.gpu.lease import holders\nprint(1, flush=True)\nwhile True: holders(directory)")
         for _ in range(2)
@@ -284,7 +284,7 @@ def test_looking_at_holders_never_makes_an_acquire_fail(processes: Processes) ->
         taken(one.try_take(CARDS[:1])).release()
 
 
-def test_what_a_holder_wrote_is_not_trusted(directory: Path) -> None:
+def test_text_written_by_a_holder_is_not_trusted(directory: Path) -> None:
     lease = taken(waiter(directory).try_take(CARDS[:1]))
     file = directory / "GPU-a.lease"
     file.write_text('{"run_id": "run-\\u001b[31mx", "user": ["no"], "pid": "1"}')
@@ -295,7 +295,7 @@ def test_what_a_holder_wrote_is_not_trusted(directory: Path) -> None:
     lease.release()
 
 
-def test_a_symlink_in_place_of_a_card_is_refused(directory: Path, tmp_path: Path) -> None:
+def test_symlink_as_lease_file_is_refused(directory: Path, tmp_path: Path) -> None:
     taken(waiter(directory).try_take(CARDS[1:2])).release()
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -306,7 +306,7 @@ def test_a_symlink_in_place_of_a_card_is_refused(directory: Path, tmp_path: Path
     assert holders(str(directory)) == {}
 
 
-def test_a_hard_link_to_someones_file_is_refused(directory: Path, tmp_path: Path) -> None:
+def test_hard_link_as_lease_file_is_refused(directory: Path, tmp_path: Path) -> None:
     taken(waiter(directory).try_take(CARDS[1:2])).release()
     victim = tmp_path / "victim"
     victim.write_text("precious")
@@ -316,7 +316,7 @@ def test_a_hard_link_to_someones_file_is_refused(directory: Path, tmp_path: Path
     assert victim.read_text() == "precious"
 
 
-def test_a_fifo_in_the_queue_hangs_nobody(directory: Path) -> None:
+def test_fifo_in_the_queue_blocks_nobody(directory: Path) -> None:
     held = taken(waiter(directory).try_take(CARDS[:1]))
     one = waiter(directory)
     refused(one.try_take(CARDS[:1]))
@@ -326,7 +326,7 @@ def test_a_fifo_in_the_queue_hangs_nobody(directory: Path) -> None:
     one.close()
 
 
-def test_a_symlink_as_lease_directory_is_refused(directory: Path, tmp_path: Path) -> None:
+def test_symlink_as_lease_directory_is_refused(directory: Path, tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     directory.symlink_to(tmp_path / "elsewhere")
     with pytest.raises(LeaseDirError) as caught:
@@ -334,7 +334,7 @@ def test_a_symlink_as_lease_directory_is_refused(directory: Path, tmp_path: Path
     assert "LABWRIGHT_LEASE_DIR" in caught.value.hint
 
 
-def test_a_directory_that_cannot_be_made_says_which_setting_to_change(tmp_path: Path) -> None:
+def test_error_for_lease_directory_names_the_setting(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(LeaseDirError) as caught:
         waiter(tmp_path / "file" / "leases").try_take(CARDS[:1])
@@ -342,12 +342,12 @@ def test_a_directory_that_cannot_be_made_says_which_setting_to_change(tmp_path: 
     assert "LABWRIGHT_LEASE_DIR" in caught.value.hint
 
 
-def test_where_no_lease_was_ever_taken_nobody_holds_anything(directory: Path) -> None:
+def test_unused_lease_directory_has_no_holders(directory: Path) -> None:
     assert holders(str(directory)) == {}
     assert not directory.exists()
 
 
-def test_a_lease_file_removed_by_a_cleaner_is_made_anew(directory: Path) -> None:
+def test_lease_file_removed_by_a_cleaner_is_created_again(directory: Path) -> None:
     taken(waiter(directory).try_take(CARDS[:1])).release()
     (directory / "GPU-a.lease").unlink()
     lease = taken(waiter(directory).try_take(CARDS[:1]))
@@ -355,7 +355,7 @@ def test_a_lease_file_removed_by_a_cleaner_is_made_anew(directory: Path) -> None
     lease.release()
 
 
-def test_everyone_may_use_directory_and_files_whatever_the_umask(processes: Processes) -> None:
+def test_everyone_can_use_directory_and_files_whatever_the_umask(processes: Processes) -> None:
     child = processes.start(
         "os.umask(0o077); w = waiter(); lease = take(w); take2 = waiter().try_take(cards); print(1)", cards=CARDS[:1]
     )
@@ -366,8 +366,8 @@ def test_everyone_may_use_directory_and_files_whatever_the_umask(processes: Proc
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="changing the user needs root")
-def test_another_user_takes_a_lease_in_turn() -> None:
-    with tempfile.TemporaryDirectory() as folder:  # pytest's own are closed to other users
+def test_other_user_can_take_the_lease_next() -> None:
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to other users
         os.chmod(folder, 0o755)
         directory = Path(folder, "leases")
         lease = taken(waiter(directory).try_take(CARDS[:1]))
@@ -378,8 +378,8 @@ def test_another_user_takes_a_lease_in_turn() -> None:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="changing the user needs root")
-def test_a_file_that_its_owner_keeps_from_others_hides_no_other_lease() -> None:
-    """Else anybody could keep every server on the machine from starting."""
+def test_private_lease_file_does_not_hide_other_leases() -> None:
+    """Otherwise anybody could keep every server on the machine from starting."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         directory = Path(folder, "leases")
@@ -402,7 +402,7 @@ def _as_nobody(claim: Callable[[], bool]) -> bool:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def test_a_process_stopped_inside_the_mutex_costs_a_moment_and_no_more(
+def test_process_stopped_inside_the_mutex_delays_others_only_briefly(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(lease_dir, "MUTEX_SECONDS", 0.1)
@@ -423,13 +423,13 @@ def test_named_cards_are_leased_out_of_turn_and_conflicts_reported(directory: Pa
 
 
 @pytest.mark.parametrize("make", [Path.touch, lambda path: path.mkdir(mode=0o500)], ids=["a file", "not writable"])
-def test_a_directory_that_no_lease_can_be_taken_in_is_told_beforehand(
+def test_check_refuses_an_unusable_lease_directory(
     make: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "leases"
     lease_dir.check(str(place / "not" / "yet"))
     make(place)
-    monkeypatch.setattr(os, "access", lambda path, _mode: os.stat(path).st_mode & 0o200)  # as for others than root
+    monkeypatch.setattr(os, "access", lambda path, _mode: os.stat(path).st_mode & 0o200)  # as for users other than root
     for path in (place, place / "deeper"):
         with pytest.raises(LeaseDirError, match="cannot be used"):
             lease_dir.check(str(path))
@@ -437,9 +437,7 @@ def test_a_directory_that_no_lease_can_be_taken_in_is_told_beforehand(
 
 
 @pytest.mark.parametrize("plant", [os.mkfifo, lambda path: path.symlink_to("/etc/hostname")], ids=["FIFO", "link"])
-def test_a_thing_of_somebody_in_the_place_of_a_cards_file_is_told_beforehand(
-    plant: Callable[[Path], None], directory: Path
-) -> None:
+def test_check_refuses_a_foreign_object_as_lease_file(plant: Callable[[Path], None], directory: Path) -> None:
     taken(waiter(directory).try_take(CARDS[:1])).release()
     check(str(directory))
     plant(directory / "GPU-b.lease")

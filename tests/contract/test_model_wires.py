@@ -1,4 +1,6 @@
-"""The real adapters over real HTTP, against servers that speak as Anthropic's and OpenAI's do, on good days and bad."""
+"""The real adapters over real HTTP, against servers that behave as Anthropic's and OpenAI's do, with and without
+faults.
+"""
 
 from __future__ import annotations
 
@@ -46,7 +48,7 @@ def ask(server: ModelServer, wire: str, request: ChatRequest = QUESTION, **patie
     return asyncio.run(read_reply(provider(server, wire, **patience), request))
 
 
-def test_an_answer_comes_in_pieces_with_thoughts_words_calls_and_what_it_took(wire: str) -> None:
+def test_reply_streams_thoughts_text_calls_and_usage(wire: str) -> None:
     turn = Turn(thinking="hm", text=("It ", "goes."), calls=(("look", '{"run": "r-1"}'), ("look", "{}")), cached=40)
 
     async def pieces(server: ModelServer) -> list[ChatPiece]:
@@ -63,7 +65,7 @@ def test_an_answer_comes_in_pieces_with_thoughts_words_calls_and_what_it_took(wi
     assert found[-1] == EndPiece(usage, "fake:default-model", "calls")
 
 
-def test_a_tier_is_asked_by_its_own_model_and_the_key_goes_in_the_header_alone(wire: str) -> None:
+def test_tier_selects_its_model_and_the_key_is_only_in_the_header(wire: str) -> None:
     with model_server(wire) as server:
         ask(server, wire, ChatRequest(system="", messages=QUESTION.messages, tier=Tier.HEAVY, max_tokens=77))
     (asked,) = server.asked
@@ -71,9 +73,7 @@ def test_a_tier_is_asked_by_its_own_model_and_the_key_goes_in_the_header_alone(w
     assert asked.headers["authorization"] == f"Bearer {KEY}" and KEY not in str(asked.body)
 
 
-def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_know(
-    wire: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_openai_gets_its_own_fields_and_others_the_common_ones(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     request = ChatRequest(system="", messages=QUESTION.messages, tools=(LOOK,), max_tokens=77)
     with model_server(wire) as server:
         chat = provider(server, wire)
@@ -85,7 +85,7 @@ def test_openai_itself_is_asked_in_its_own_words_and_others_in_those_that_all_kn
 
 
 @pytest.mark.parametrize(("tool", "argument"), [("create_run", "params"), ("create_sweep", "parameters")])
-def test_what_a_model_may_name_freely_is_open_on_every_wire(wire: str, tool: str, argument: str) -> None:
+def test_free_form_arguments_stay_open_on_every_wire(wire: str, tool: str, argument: str) -> None:
     request = ChatRequest(system="", messages=QUESTION.messages, tools=(TOOLS[tool].spec,))
     with model_server(wire) as server:
         ask(server, wire, request)
@@ -95,7 +95,7 @@ def test_what_a_model_may_name_freely_is_open_on_every_wire(wire: str, tool: str
     assert schema["additionalProperties"] is False
 
 
-def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:
+def test_conversation_with_calls_is_sent_back_complete(wire: str) -> None:
     calls = (ToolCall(id="c-1", name="look", arguments={"run": "a"}), ToolCall(id="c-2", name="look", malformed="{x"))
     conversation = (
         ChatMessage(role="user", text="Compare."),
@@ -118,7 +118,7 @@ def test_a_conversation_with_calls_is_sent_back_whole(wire: str) -> None:
     assert "0.91" in str(sent) and "Looking." in str(sent) and "Go on." in str(sent)
 
 
-def test_what_stays_the_same_between_turns_is_marked_for_the_cache_where_the_wire_has_marks(wire: str) -> None:
+def test_stable_parts_are_marked_for_the_cache_if_supported(wire: str) -> None:
     with model_server(wire) as server:
         ask(server, wire)
         ask(server, wire, ChatRequest(system="s", messages=QUESTION.messages, tools=(LOOK,), must_call=True))
@@ -130,13 +130,13 @@ def test_what_stays_the_same_between_turns_is_marked_for_the_cache_where_the_wir
     assert once["tool_choice"] == ({"type": "any"} if wire == "anthropic" else "required")
 
 
-def test_arguments_that_are_no_json_are_handed_on_as_what_they_are(wire: str) -> None:
+def test_malformed_json_arguments_are_passed_on_as_text(wire: str) -> None:
     with model_server(wire, Turn(calls=(("look", '{"run": '), ("look", "[1]")))) as server:
         reply = ask(server, wire)
     assert [(call.arguments, call.malformed) for call in reply.calls] == [({}, '{"run": '), ({}, "[1]")]
 
 
-def test_arguments_that_no_json_has_or_nobody_can_store_are_no_arguments(wire: str) -> None:
+def test_arguments_that_cannot_be_stored_are_malformed(wire: str) -> None:
     deep = f'{{"run": {"[" * 5000}{"]" * 5000}}}'
     sent = ('{"run": NaN}', '{"run": 1e999}', f'{{"run": 1{"0" * 400}}}', deep, f'{{"run": {"[" * 40}{"]" * 40}}}')
     with model_server(wire, Turn(calls=tuple(("look", text) for text in sent))) as server:
@@ -144,7 +144,7 @@ def test_arguments_that_no_json_has_or_nobody_can_store_are_no_arguments(wire: s
     assert [(call.arguments, call.malformed) for call in reply.calls] == [({}, text[:2000]) for text in sent]
 
 
-def test_half_characters_are_joined_or_replaced_wherever_they_stand(wire: str) -> None:
+def test_half_characters_are_joined_or_replaced_everywhere(wire: str) -> None:
     calls = (("look", r'{"run": "\ud83d\ude00 \ud800", "\ud800": 1}'), ("look\ud800", "{\ud800"))
     turn = Turn(thinking="\ud800", text=("half \ud83d", "\ude00 and \ud800 alone\ud83d"), calls=calls)
     with model_server(wire, turn) as server:
@@ -154,53 +154,53 @@ def test_half_characters_are_joined_or_replaced_wherever_they_stand(wire: str) -
     assert (reply.calls[1].name, reply.calls[1].malformed) == ("look_", "{�")
 
 
-def test_a_tool_is_called_by_a_name_that_every_provider_takes_back(wire: str) -> None:
+def test_tool_names_are_accepted_by_every_provider(wire: str) -> None:
     with model_server(wire, Turn(calls=(("", "{}"), ("run it!", "{}"), ("z" * 999, "{}")))) as server:
         reply = ask(server, wire)
     assert [call.name for call in reply.calls] == ["unnamed", "run_it_", "z" * 64]
 
 
-def test_an_answer_at_its_length_limit_says_so(wire: str) -> None:
+def test_reply_at_its_length_limit_says_so(wire: str) -> None:
     stop = "max_tokens" if wire == "anthropic" else "length"
     with model_server(wire, Turn(text=("Once upon",), stop=stop)) as server:
         assert ask(server, wire).end.why == "length"
 
 
-def test_an_answer_without_end_is_hung_up_on(wire: str) -> None:
+def test_endless_reply_is_cut_off(wire: str) -> None:
     with model_server(wire, Turn(text=("y" * 100_000,) * 11)) as server, pytest.raises(faults.AnswerCut):
         ask(server, wire)
 
 
-def test_an_answer_that_the_provider_withholds_is_no_answer(wire: str) -> None:
+def test_withheld_answer_raises_an_error(wire: str) -> None:
     stop = "refusal" if wire == "anthropic" else "content_filter"
     with model_server(wire, Turn(stop=stop)) as server, pytest.raises(faults.AnswerWithheld):
         ask(server, wire)
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 529])
-def test_a_fault_of_the_server_is_tried_again(wire: str, status: int) -> None:
+def test_server_error_is_retried(wire: str, status: int) -> None:
     with model_server(wire, Turn(status=status), Turn(status=status), HELLO) as server:
         assert ask(server, wire).text == "Hello"
     assert len(server.asked) == 3
 
 
-def test_after_its_retries_it_gives_up_and_repeats_no_secret_of_the_error(wire: str) -> None:
+def test_error_after_all_retries_reveals_no_secret(wire: str) -> None:
     broken = Turn(status=500, error={"error": {"message": f"boom\n\x1b{KEY}"}})
     with model_server(wire, broken) as server, pytest.raises(faults.Overloaded, match="boom …") as fault:
         ask(server, wire, retries=1)
     assert len(server.asked) == 2 and KEY not in str(fault.value)
-    assert fault.value.__cause__ is None  # whose words would hold it
+    assert fault.value.__cause__ is None  # the SDK's message, which would contain the key
 
 
-def test_a_rate_limit_is_waited_out_as_long_as_the_provider_asks(wire: str) -> None:
+def test_rate_limit_waits_as_long_as_the_provider_asks(wire: str) -> None:
     limited = Turn(status=429, headers={"Retry-After": "1"}, error={"error": {"message": "slow down"}})
     began = time.monotonic()
     with model_server(wire, limited, HELLO) as server:
         assert ask(server, wire).text == "Hello"
-    assert time.monotonic() - began >= 1.0  # not a speed: what was asked for was kept to
+    assert time.monotonic() - began >= 1.0  # a lower bound, not a speed: the requested delay was kept
 
 
-def test_a_wait_of_an_hour_is_told_and_not_sat_out(wire: str) -> None:
+def test_one_hour_rate_limit_is_reported_instead_of_waited_out(wire: str) -> None:
     limited = Turn(status=429, headers={"Retry-After": "3600"}, error={"error": {"message": "come back later"}})
     with model_server(wire, limited) as server, pytest.raises(faults.RateLimited, match="come back later") as fault:
         ask(server, wire)
@@ -231,20 +231,20 @@ def test_a_wait_of_an_hour_is_told_and_not_sat_out(wire: str) -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_what_trying_again_cannot_mend_is_told_at_once(wire: str, turn: Turn, kind: type[faults.ModelFault]) -> None:
+def test_permanent_errors_are_reported_without_retry(wire: str, turn: Turn, kind: type[faults.ModelFault]) -> None:
     with model_server(wire, turn) as server, pytest.raises(kind) as fault:
         ask(server, wire)
     assert type(fault.value) is kind and len(server.asked) == 1
     assert KEY not in f"{fault.value} {fault.value.hint}" and fault.value.message.startswith("fake:default-model: ")
 
 
-def test_a_connection_cut_before_the_first_word_is_tried_again(wire: str) -> None:
+def test_connection_cut_before_the_first_word_is_retried(wire: str) -> None:
     with model_server(wire, Turn(text=("a",), cut_after=1), HELLO) as server:
         assert ask(server, wire).text == "Hello"
 
 
 @pytest.mark.parametrize("cleanly", [True, False])
-def test_an_answer_cut_in_the_middle_is_an_error_and_never_a_short_answer(wire: str, cleanly: bool) -> None:
+def test_reply_cut_in_the_middle_is_an_error_not_a_short_answer(wire: str, cleanly: bool) -> None:
     after = 5 if wire == "anthropic" else 3
     turn = Turn(text=("one ", "two ", "three"), cut_after=after, cut_cleanly=cleanly)
     with model_server(wire, turn) as server, pytest.raises(faults.AnswerCut):
@@ -252,12 +252,12 @@ def test_an_answer_cut_in_the_middle_is_an_error_and_never_a_short_answer(wire: 
     assert len(server.asked) == 1
 
 
-def test_an_event_that_is_no_json_ends_the_answer_with_an_error(wire: str) -> None:
+def test_event_that_is_not_json_ends_the_reply_with_an_error(wire: str) -> None:
     with model_server(wire, Turn(text=("one",), garble=True)) as server, pytest.raises(faults.AnswerCut):
         ask(server, wire)
 
 
-def test_a_fault_that_is_told_inside_of_the_answer_counts_like_any_other(wire: str) -> None:
+def test_error_event_inside_a_reply_counts_like_any_other_error(wire: str) -> None:
     with model_server(wire, Turn(fails=True), HELLO) as server:
         assert ask(server, wire).text == "Hello"
     broken = Turn(text=("one",), fails=True)
@@ -266,7 +266,7 @@ def test_a_fault_that_is_told_inside_of_the_answer_counts_like_any_other(wire: s
     assert len(server.asked) == 1
 
 
-def test_a_provider_that_falls_silent_is_given_up(wire: str) -> None:
+def test_silent_provider_times_out(wire: str) -> None:
     with model_server(wire, Turn(text=("one", "two"), hang_after=0)) as server, pytest.raises(faults.Unreachable):
         ask(server, wire, silence=0.2, retries=1)
     assert len(server.asked) == 2
@@ -275,13 +275,13 @@ def test_a_provider_that_falls_silent_is_given_up(wire: str) -> None:
         ask(server, wire, silence=0.2)
 
 
-def test_a_provider_that_drips_is_given_up_though_it_is_never_silent(wire: str) -> None:
+def test_dripping_provider_times_out_though_never_silent(wire: str) -> None:
     with model_server(wire, Turn(text=("one",), drip_seconds=0.02)) as server, pytest.raises(faults.TooSlow):
         ask(server, wire, answer=0.5)
     assert len(server.asked) == 1
 
 
-def test_closing_the_stream_hangs_up_at_once(wire: str) -> None:
+def test_closing_the_stream_disconnects_at_once(wire: str) -> None:
     middle = 4 if wire == "anthropic" else 2
 
     async def first_words(server: ModelServer) -> str:
@@ -295,7 +295,7 @@ def test_closing_the_stream_hangs_up_at_once(wire: str) -> None:
         assert asyncio.run(asyncio.wait_for(first_words(server), 10)) == "one "
 
 
-def test_cancelling_whoever_reads_hangs_up_too(wire: str) -> None:
+def test_cancelling_the_reader_disconnects_too(wire: str) -> None:
     async def cancelled(server: ModelServer) -> None:
         task = asyncio.create_task(read_reply(provider(server, wire), QUESTION))
         while not server.asked:
@@ -308,7 +308,7 @@ def test_cancelling_whoever_reads_hangs_up_too(wire: str) -> None:
         asyncio.run(asyncio.wait_for(cancelled(server), 10))
 
 
-def test_nobody_there_is_told_with_what_to_check(wire: str) -> None:
+def test_unreachable_provider_error_says_what_to_check(wire: str) -> None:
     with model_server(wire) as server:
         pass
     with pytest.raises(faults.Unreachable) as fault:
@@ -316,7 +316,7 @@ def test_nobody_there_is_told_with_what_to_check(wire: str) -> None:
     assert "labwright models" in fault.value.hint
 
 
-def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
+def test_own_rate_limit_spaces_requests(wire: str) -> None:
     async def three(server: ModelServer) -> float:
         chat = provider(server, wire, per_minute=600)
         await read_reply(chat, QUESTION)
@@ -325,7 +325,9 @@ def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
         return time.monotonic() - began
 
     with model_server(wire) as server:
-        assert asyncio.run(three(server)) >= 0.2  # not a speed: turns come a tenth of a second apart, and no closer
+        assert (
+            asyncio.run(three(server)) >= 0.2
+        )  # a lower bound, not a speed: requests are at least a tenth of a second apart
     assert len(server.asked) == 4
 
 
@@ -338,7 +340,7 @@ def test_questions_are_spaced_by_the_rate_limit_of_ones_own(wire: str) -> None:
         (Turn(status=500), "is overloaded", "Try again later"),
     ],
 )
-def test_a_check_is_one_small_question_that_says_what_is_wrong(
+def test_check_is_one_small_request_that_reports_the_problem(
     tmp_path: Path, wire: str, turn: Turn, words: str, fix: str
 ) -> None:
     with model_server(wire, turn) as server:

@@ -1,4 +1,4 @@
-"""What contained code cannot do, tried by code that wants to. As whoever runs the tests, and as another user too."""
+"""What sandboxed code cannot do, tested by code that tries. It runs as the current user and as another user."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ def run(code: str, **limits: Any) -> SandboxResult:
     return run_contained(command, fence, SandboxLimits(**{"wall_seconds": 30.0, **limits}))
 
 
-def test_this_machine_can_contain() -> None:
+def test_this_machine_can_sandbox() -> None:
     assert containment().kind == "bubblewrap", containment().reason
 
 
-def test_plain_code_runs_and_its_words_and_exit_code_come_back() -> None:
+def test_plain_code_runs_and_returns_output_and_exit_code() -> None:
     found = run("import sys; print('out'); print('err', file=sys.stderr); sys.exit(3)")
     assert (found.exit_code, found.timed_out) == (3, False)
     assert set(found.output.split()) == {b"out", b"err"}
 
 
-def test_it_can_write_into_scratch_and_tmp_and_nowhere_else() -> None:
+def test_only_scratch_and_tmp_are_writable() -> None:
     found = run(
         f"""
         import pathlib
@@ -55,7 +55,7 @@ def test_it_can_write_into_scratch_and_tmp_and_nowhere_else() -> None:
     assert (found.exit_code, found.output) == (0, b"")
 
 
-def test_it_sees_neither_homes_nor_keys_nor_people(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_homes_keys_and_users_are_hidden(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     secret = tmp_path / "id_rsa"
     secret.write_text("PRIVATE")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
@@ -71,17 +71,17 @@ def test_it_sees_neither_homes_nor_keys_nor_people(tmp_path: Path, monkeypatch: 
         """
     )
     assert b"sk-secret" not in found.output and b"PRIVATE" not in found.output and b"root:" not in found.output
-    assert found.output.count(b"\n") <= 2  # its own first process may be readable, and has nothing in it
+    assert found.output.count(b"\n") <= 2  # its own first process may be readable, and contains no secrets
 
 
-def test_it_reaches_no_network_not_even_this_machine() -> None:
+def test_network_and_localhost_are_not_reachable() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         found = run(f"import socket; socket.create_connection(('127.0.0.1', {port}), 2)")
     assert (found.exit_code == 1 and b"OSError" in found.output) or b"Error" in found.output
 
 
-def test_a_fork_bomb_stops_at_its_limit_and_nothing_of_it_is_left() -> None:
+def test_fork_bomb_stops_at_its_limit_and_leaves_nothing() -> None:
     found = run(
         """
         import os, time
@@ -109,7 +109,7 @@ def cmdline(pid: int) -> bytes:
 
 
 @pytest.mark.parametrize("place", [SCRATCH, "/dev/shm", "/tmp"])
-def test_it_cannot_fill_the_disk(place: str) -> None:
+def test_code_cannot_fill_the_disk(place: str) -> None:
     found = run(
         f"""
         for number in range(40):
@@ -120,7 +120,7 @@ def test_it_cannot_fill_the_disk(place: str) -> None:
     assert found.exit_code == 1 and b"No space left" in found.output
 
 
-def test_memory_and_processor_time_end() -> None:
+def test_memory_and_cpu_time_are_limited() -> None:
     assert b"MemoryError" in run("x = bytearray(2 << 30)", memory_mb=512).output
     found = run("while True: pass", cpu_seconds=1)
     assert found.exit_code != 0 and not found.timed_out
@@ -146,12 +146,12 @@ MEMORY_BY_OTHER_WAYS = {
 
 
 @pytest.mark.parametrize("way", MEMORY_BY_OTHER_WAYS)
-def test_memory_is_counted_over_all_its_processes_and_with_what_they_share(way: str) -> None:
+def test_memory_limit_counts_all_processes_and_shared_memory(way: str) -> None:
     found = run(MEMORY_BY_OTHER_WAYS[way], memory_mb=512, wall_seconds=120.0)
     assert (found.exit_code, found.timed_out) == (137, False)
 
 
-def test_memory_that_processes_share_counts_once() -> None:
+def test_shared_memory_counts_once() -> None:
     found = run(
         """
         import mmap, os, time
@@ -171,7 +171,7 @@ def test_memory_that_processes_share_counts_once() -> None:
     assert (found.exit_code, found.output) == (0, b"[0, 0, 0, 0, 0, 0, 0, 0]\n"), found
 
 
-def test_time_is_up_also_for_one_that_closed_its_output_and_hides_from_signals() -> None:
+def test_time_limit_ends_code_that_closes_output_and_blocks_signals() -> None:
     found = run(
         """
         import os, signal, time
@@ -188,7 +188,7 @@ def test_time_is_up_also_for_one_that_closed_its_output_and_hides_from_signals()
     assert found.timed_out and found.wall_seconds < 20
 
 
-def test_it_harms_nobody_outside_whomever_it_kills() -> None:
+def test_kill_from_inside_harms_no_outside_process() -> None:
     with subprocess.Popen(["sleep", "600"]) as bystander:
         found = run("import os; os.kill(-1, 9)")
         assert bystander.poll() is None
@@ -196,18 +196,18 @@ def test_it_harms_nobody_outside_whomever_it_kills() -> None:
     assert found.exit_code in (0, 1, 137)
 
 
-def test_what_it_says_without_end_is_cut_and_counted() -> None:
+def test_endless_output_is_cut_and_counted() -> None:
     found = run("while True: print('x' * 10_000)", wall_seconds=2.0, output_bytes=100_000)
     assert len(found.output) == 100_000 < found.output_bytes
 
 
-def test_leaving_by_the_back_door_is_still_an_exit() -> None:
+def test_abrupt_exits_and_signals_give_an_exit_code() -> None:
     assert run("import os; os._exit(7)").exit_code == 7
     assert run("import os; os.kill(os.getpid(), 11)").exit_code == 128 + 11
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become another user")
-def test_somebody_without_rights_is_contained_as_well(stage: Path) -> None:
+def test_unprivileged_user_is_sandboxed_too(stage: Path) -> None:
     code = (
         "import json; from labwright.sandbox import *;"
         "found = run_contained(['/usr/bin/python3', '-I', '-c', 'open(\"/etc/passwd\")'], Fence(), SandboxLimits());"
@@ -224,22 +224,22 @@ def test_somebody_without_rights_is_contained_as_well(stage: Path) -> None:
     assert "FileNotFoundError" in output
 
 
-def test_a_bubblewrap_that_may_not_be_used_is_told_as_such(tmp_path: Path) -> None:
+def test_forbidden_bubblewrap_is_reported_as_forbidden(tmp_path: Path) -> None:
     program = tmp_path / "bwrap"
     program.touch(0o644)
     assert fault_of([str(program), "true"]) == f"{program} may not be used here"
 
 
-def test_without_bubblewrap_the_limits_still_hold() -> None:
+def test_without_bubblewrap_the_limits_still_apply() -> None:
     command = limits_command([sys.executable, "-c", "x = bytearray(2 << 30)"], Fence(), SandboxLimits(memory_mb=512))
     if os.geteuid() == 0:
-        command = command[command.index("--") + 1 :]  # this interpreter may lie where only root gets
+        command = command[command.index("--") + 1 :]  # this interpreter may be in a place that only root can read
     assert b"MemoryError" in subprocess.run(command, capture_output=True, check=False).stderr
 
 
 @pytest.mark.parametrize(("answer", "said"), [(0, "ran\n"), (1, f"{NO_SANDBOX} {os.uname().nodename}\n")])
-def test_elsewhere_a_command_runs_only_where_bubblewrap_works(tmp_path: Path, answer: int, said: str) -> None:
-    """Another machine's bubblewrap stands in for it: one that works, and one that is forbidden."""
+def test_remote_command_runs_only_if_bubblewrap_works(tmp_path: Path, answer: int, said: str) -> None:
+    """A fake bubblewrap simulates the other machine: one that works, and one that is forbidden."""
     (tmp_path / "bwrap").write_text(f"#!/bin/sh\nexit {answer}\n")
     (tmp_path / "bwrap").chmod(0o755)
     line = only_where_it_works("echo ran")

@@ -26,18 +26,18 @@ def gpus(tmp_path: Path) -> SimulatedGpus:
     return SimulatedGpus.create(tmp_path / "gpus", 3)
 
 
-def look(gpus: SimulatedGpus, *, nvml: bool = True, timeout: float = 20.0, samples: int = 1) -> Detection:
+def detect(gpus: SimulatedGpus, *, nvml: bool = True, timeout: float = 20.0, samples: int = 1) -> Detection:
     return run_detector(timeout, samples, env=gpus.environment(os.environ, nvml=nvml))
 
 
-def test_an_nvidia_smi_that_may_not_be_used_is_no_fault_of_the_driver(tmp_path: Path) -> None:
-    (tmp_path / "nvidia-smi").touch(0o644)  # as is one in a folder of PATH that is closed to this user
+def test_forbidden_nvidia_smi_is_not_a_driver_error(tmp_path: Path) -> None:
+    (tmp_path / "nvidia-smi").touch(0o644)  # the same holds for one in a PATH folder that is closed to this user
     assert run_detector(20.0, env={"PATH": str(tmp_path)}) == Detection(source="none")
 
 
-def test_nvml_and_nvidia_smi_say_the_same(gpus: SimulatedGpus) -> None:
+def test_nvml_and_nvidia_smi_report_the_same(gpus: SimulatedGpus) -> None:
     gpus.set_card(0, memory_used_mb=2048, utilization=55, processes=[(os.getpid(), 1500), (4000000, 100)])
-    by_nvml, by_smi = look(gpus), look(gpus, nvml=False)
+    by_nvml, by_smi = detect(gpus), detect(gpus, nvml=False)
     assert (by_nvml.source, by_smi.source) == ("nvml", "nvidia-smi")
     assert replace(by_nvml, source="") == replace(by_smi, source="")
     first = by_nvml.gpus[0]
@@ -53,44 +53,44 @@ def test_cards_are_numbered_by_bus(gpus: SimulatedGpus, nvml: bool) -> None:
     uuids = [card.uuid for card in gpus.cards]
     for index, bus in enumerate((0x81, 0x0A, 0x41)):
         gpus.set_card(index, bus=bus)
-    assert [gpu.uuid for gpu in look(gpus, nvml=nvml).gpus] == [uuids[1], uuids[2], uuids[0]]
+    assert [gpu.uuid for gpu in detect(gpus, nvml=nvml).gpus] == [uuids[1], uuids[2], uuids[0]]
 
 
-def test_a_lost_card_is_an_error_and_hides_no_other(gpus: SimulatedGpus) -> None:
+def test_lost_card_is_an_error_and_hides_no_other_card(gpus: SimulatedGpus) -> None:
     gpus.set_card(1, lost=True)
-    detection = look(gpus)
+    detection = detect(gpus)
     assert len(detection.gpus) == 2
     assert detection.errors == ("NVML, GPU 1: GPU is lost",)
 
 
-def test_a_removed_card_is_gone(gpus: SimulatedGpus) -> None:
+def test_removed_card_is_not_listed(gpus: SimulatedGpus) -> None:
     gpus.remove_card(0)
-    assert len(look(gpus).gpus) == 2
+    assert len(detect(gpus).gpus) == 2
 
 
-def test_a_failing_driver_is_reported_by_both_ways(gpus: SimulatedGpus) -> None:
+def test_failing_driver_is_reported_both_ways(gpus: SimulatedGpus) -> None:
     gpus.fail()
-    detection = look(gpus)
+    detection = detect(gpus)
     assert (detection.source, detection.gpus) == ("none", ())
     assert detection.errors[0] == "NVML: Driver Not Loaded"
     assert detection.errors[1].startswith("nvidia-smi: NVIDIA-SMI has failed")
 
 
 @pytest.mark.parametrize("nvml", [True, False])
-def test_a_hanging_driver_costs_a_time_out_and_leaves_no_process(gpus: SimulatedGpus, nvml: bool) -> None:
+def test_hanging_driver_costs_one_timeout_and_leaves_no_process(gpus: SimulatedGpus, nvml: bool) -> None:
     gpus.hang()
     started = time.monotonic()
-    detection = look(gpus, nvml=nvml, timeout=0.5)
+    detection = detect(gpus, nvml=nvml, timeout=0.5)
     assert time.monotonic() - started < 30
     assert detection.errors == ("the driver did not answer within 0.5 s",)
     listed = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
     assert str(gpus.environment({}, nvml=False)["LABWRIGHT_SIM_STATE"]) not in listed
     gpus.hang(False)
-    assert len(look(gpus, nvml=nvml).gpus) == 3
+    assert len(detect(gpus, nvml=nvml).gpus) == 3
 
 
 @pytest.mark.parametrize("nvml", [True, False])
-def test_while_a_driver_holds_whoever_asked_it_nobody_else_is_sent(
+def test_stuck_detector_blocks_further_detectors(
     gpus: SimulatedGpus, nvml: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A process inside the kernel cannot be killed."""
@@ -99,21 +99,21 @@ def test_while_a_driver_holds_whoever_asked_it_nobody_else_is_sent(
     with monkeypatch.context() as unkillable:
         unkillable.setattr(probe, "_REAP_SECONDS", 0.1)
         unkillable.setattr(os, "killpg", lambda group, _number: killed.append(group))
-        assert look(gpus, nvml=nvml, timeout=0.5).errors == ("the driver did not answer within 0.5 s",)
+        assert detect(gpus, nvml=nvml, timeout=0.5).errors == ("the driver did not answer within 0.5 s",)
         for _ in range(3):
-            assert "still stuck" in look(gpus, nvml=nvml).errors[0]
+            assert "still stuck" in detect(gpus, nvml=nvml).errors[0]
     (group,) = killed
     os.killpg(group, signal.SIGKILL)
     gpus.hang(False)
-    wait_until(lambda: len(look(gpus, nvml=nvml).gpus) == 3, "the driver to have let go")
+    wait_until(lambda: len(detect(gpus, nvml=nvml).gpus) == 3, "the driver to have let go")
 
 
-def test_a_machine_without_a_driver_has_no_gpus_and_no_errors(tmp_path: Path) -> None:
+def test_machine_without_a_driver_has_no_gpus_and_no_errors(tmp_path: Path) -> None:
     detection = run_detector(20.0, env={"PATH": str(tmp_path)})
     assert detection == Detection(source="none")
 
 
-def test_the_detector_alone_prints_one_json_object(gpus: SimulatedGpus) -> None:
+def test_detector_prints_one_json_object(gpus: SimulatedGpus) -> None:
     environment = {**gpus.environment(os.environ), "LABWRIGHT_PYNVML_DIR": find_pynvml_dir() or ""}
     command = [sys.executable, "-I", "-S", DETECTOR, "--samples=2", "--interval=0.01"]
     data = json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
@@ -121,31 +121,31 @@ def test_the_detector_alone_prints_one_json_object(gpus: SimulatedGpus) -> None:
     assert (data["source"], len(data["gpus"])) == ("nvml", 3)
 
 
-def test_without_pynvml_the_detector_asks_nvidia_smi(gpus: SimulatedGpus, tmp_path: Path) -> None:
+def test_without_pynvml_the_detector_uses_nvidia_smi(gpus: SimulatedGpus, tmp_path: Path) -> None:
     detection = run_detector(20.0, env=gpus.environment(os.environ), pynvml_dir=str(tmp_path))
     assert (detection.source, len(detection.gpus)) == ("nvidia-smi", 3)
 
 
 def test_several_samples_keep_the_highest_reading_and_every_process(gpus: SimulatedGpus) -> None:
     gpus.set_card(0, memory_used_mb=10, utilization=90, processes=[(4000001, 5)])
-    early = look(gpus)
+    early = detect(gpus)
     gpus.set_card(0, memory_used_mb=500, utilization=0, processes=[(4000002, 7), (4000001, 4)])
-    merged = merge(early, look(gpus)).gpus[0]
+    merged = merge(early, detect(gpus)).gpus[0]
     assert (merged.memory_used_mb, merged.utilization) == (500, 90)
     assert [(p.pid, p.memory_mb) for p in merged.processes] == [(4000001, 5), (4000002, 7)]
 
 
-def test_a_changed_card_is_seen_at_once_by_whoever_looks(gpus: SimulatedGpus) -> None:
+def test_changed_card_is_visible_at_once(gpus: SimulatedGpus) -> None:
     same = SimulatedGpus.from_environment(gpus.environment(os.environ, nvml=False))
     same.set_card(2, utilization=77)
-    assert look(gpus).gpus[2].utilization == 77
+    assert detect(gpus).gpus[2].utilization == 77
 
 
-def test_a_command_runs_with_gpus_and_its_exit_code_comes_back() -> None:
+def test_command_runs_with_gpus_and_returns_its_exit_code() -> None:
     assert run_with_gpus(2, ["sh", "-c", "test $(nvidia-smi -L | wc -l) = 2 && exit 7"]) == 7
 
 
-def test_nonsense_is_refused_with_words(gpus: SimulatedGpus) -> None:
+def test_invalid_values_are_refused_with_a_message(gpus: SimulatedGpus) -> None:
     with pytest.raises(Invalid, match="no GPU 9"):
         gpus.set_card(9, utilization=1)
     with pytest.raises(Invalid, match="cannot be started"):
@@ -154,13 +154,13 @@ def test_nonsense_is_refused_with_words(gpus: SimulatedGpus) -> None:
         SimulatedGpus.from_environment({})
 
 
-def test_the_driver_is_compiled_once(tmp_path: Path) -> None:
+def test_driver_is_compiled_once(tmp_path: Path) -> None:
     library = build_driver(tmp_path) / "libnvidia-ml.so.1"
     first = library.stat().st_mtime_ns
     assert (build_driver(tmp_path) / "libnvidia-ml.so.1").stat().st_mtime_ns == first
 
 
-def test_without_a_compiler_the_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_without_a_compiler_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(Invalid) as caught:
         build_driver(tmp_path)

@@ -1,1 +1,1 @@
-"""What the tests share: a real server in a real folder, and ways to wait for conditions."""
+"""Shared test support: a real server in a real folder, and ways to wait for conditions."""

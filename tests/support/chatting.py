@@ -1,4 +1,4 @@
-"""Conversations with a model that follows a script, on a real database and with real tools."""
+"""Conversations with a scripted model, on a real database and with real tools."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def call(tool: str, /, **arguments: Any) -> ToolCall:
 
 
 class Silent:
-    """Begins to speak and never ends."""
+    """Start to answer and never finish."""
 
     name = "silent"
 
@@ -35,7 +35,7 @@ class Silent:
 
 
 class Answers:
-    """Says what a function makes of what it is asked."""
+    """Answer each request with the result of a function."""
 
     name = "answers"
 
@@ -50,7 +50,7 @@ class Answers:
 
 
 class Scripts:
-    """The same model for every session."""
+    """Use the same model for every session."""
 
     proposer = "rules"
 
@@ -78,17 +78,17 @@ class Talk:
         return sessions.get(self.lab, self.id)
 
     def say(self, message: str, mode: Mode | None = None) -> list[Piece]:
-        """Until the turn rests; what was said and done in it."""
+        """Send a message, wait until the turn is idle, and return its pieces."""
         said = sessions.say(self.lab, self.id, message, mode, PERSON)
-        self.wait_for_rest(said.turn)
+        self.wait_until_idle(said.turn)
         return self.pieces(after=said.last_seq - 1)
 
-    def wait_for_rest(self, turn: int = 0) -> None:
-        def rests() -> bool:
+    def wait_until_idle(self, turn: int = 0) -> None:
+        def is_idle() -> bool:
             found = self.session
             return found.turn >= turn and found.status is not SessionStatus.WORKING
 
-        wait_until(rests, "the turn to rest")
+        wait_until(is_idle, "the turn to rest")
 
     def pieces(self, kind: PieceKind | None = None, after: int = 0) -> list[Piece]:
         found = sessions.pieces(self.lab, self.id, after, 5000)
@@ -103,7 +103,7 @@ class Talk:
 
 @contextmanager
 def talking(lab: Lab, model: ChatModel) -> Iterator[Scripts]:
-    """A worker that lets turns run, as a server has one."""
+    """Run a worker that processes turns, as a server does."""
     scripts = Scripts(model)
     worker = SessionWorker(lab, scripts)
     worker.start()

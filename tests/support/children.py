@@ -1,4 +1,4 @@
-"""Processes that a test began: whatever becomes of the test, none is left for the next one to stumble over."""
+"""Processes started by a test. None of them outlives the test, whether it passes or fails."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, AnyStr
 _begun: list[subprocess.Popen[Any]] = []
 
 
-def ended_with_the_test(process: subprocess.Popen[AnyStr]) -> subprocess.Popen[AnyStr]:
+def end_with_test(process: subprocess.Popen[AnyStr]) -> subprocess.Popen[AnyStr]:
     _begun.append(process)
     return process
 

@@ -1,4 +1,4 @@
-"""An environment for a copy of an example: its own folder, with the packages of the tests' interpreter linked in."""
+"""An environment for a copy of an example, with the packages of the test interpreter linked in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 
 
 def make_environment(project: Path) -> None:
-    """`.venv` with what requirements.txt names, without a network."""
+    """Create `.venv` with the packages in requirements.txt, without a network."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", project / ".venv"], check=True)
     (site,) = (project / ".venv").glob("lib/python*/site-packages")
     wanted = (project / "requirements.txt").read_text().split() if (project / "requirements.txt").exists() else []
@@ -25,10 +25,10 @@ def make_environment(project: Path) -> None:
 
 
 def _link(name: str, site: Path) -> list[str]:
-    """All files of a package; what it needs itself."""
+    """Link all files of a package and of its dependencies."""
     try:
         found = distribution(name)
-    except PackageNotFoundError:  # of another platform, or an extra
+    except PackageNotFoundError:  # for another platform, or an extra
         return []
     for file in found.files or ():
         source, target = Path(str(found.locate_file(file))), site / file
@@ -37,6 +37,6 @@ def _link(name: str, site: Path) -> list[str]:
         target.parent.mkdir(parents=True, exist_ok=True)
         try:
             os.link(source, target)
-        except OSError:  # another file system
+        except OSError:  # on another file system
             shutil.copyfile(source, target)
     return [re.split(r"[^\w.-]", need, maxsplit=1)[0] for need in found.requires or () if "extra ==" not in need]

@@ -1,4 +1,4 @@
-"""A disk that is full: no file of this process may grow beyond a size."""
+"""Simulate a full disk: limit the size of files that this process writes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def files_end_at(size: int) -> Iterator[None]:
+def limit_file_size(size: int) -> Iterator[None]:
     before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))

@@ -1,4 +1,4 @@
-"""A project whose script has flags of all kinds, for goals to be read against."""
+"""A project whose script has flags of all kinds, for tests that read goals."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ for step in range(3):
 """
 
 
-def varied(reading: GoalReading) -> dict[str, list[Any]]:
+def varied_project(reading: GoalReading) -> dict[str, list[Any]]:
     return {variation.flag: list(variation.values) for variation in reading.variations}

@@ -1,4 +1,4 @@
-"""A lab without a server: the real database and folders, with runs that are said to have ended."""
+"""A lab without a server: the real database and folders, with runs that are marked as ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def make_run(lab: Lab, name: str, command: str = "true", actor: Actor = PERSON, 
 
 
 def move(lab: Lab, run: Run, *statuses: RunStatus, **facts: Any) -> Run:
-    """As the engine would, one after the other; the facts go with the last."""
+    """Move the run through these statuses as the engine does. The last move gets the facts."""
     for place, status in enumerate(statuses):
         with lab.db.transaction() as tx:
             current = stored.get(tx.connection, run.id)
@@ -73,7 +73,7 @@ def end(
     output: str = "",
     **facts: Any,
 ) -> Run:
-    """As its folder would tell it, with what it logged and printed."""
+    """Mark the run as ended, with metrics and output as in its run folder."""
     os.makedirs(lab.paths.run(run.id).dir, exist_ok=True)
     Path(lab.paths.run(run.id).output).write_text(output)
     with lab.db.transaction() as tx:

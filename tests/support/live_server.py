@@ -34,7 +34,7 @@ class Answer:
 class LiveServer:
     """Start, kill and restart a server; call it; wait for its runs."""
 
-    start_seconds = 60.0  # how long it may take to come up
+    start_seconds = 60.0  # how long the server may take to start
 
     def __init__(self, project: Path, **environment: str) -> None:
         self.project = project
@@ -51,21 +51,21 @@ class LiveServer:
         self.url = ""
 
     def start(self, *, cold: bool = False) -> LiveServer:
-        """Cold: as its command, which takes seven times as long."""
+        """Start the server. `cold` starts it by its command, which takes seven times as long."""
         (self.state / "server.json").unlink(missing_ok=True)
         usual = self.command[: len(SERVER)] == SERVER and can_be_warm(self.environment)
-        self.process = self._begun_by_command() if cold or not usual else self._forked()
+        self.process = self._start_by_command() if cold or not usual else self._forked()
         try:
             wait_until(self._is_up, "the server to come up", self.start_seconds)
         except AssertionError:
-            self.kill()  # nobody else would: whoever wanted it does not get it
+            self.kill()  # the failed process would outlive the test
             raise
         return self
 
     def _forked(self) -> WarmProcess:
         return warm_server(self.command[len(SERVER) :], self.environment)
 
-    def _begun_by_command(self) -> subprocess.Popen[bytes]:
+    def _start_by_command(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(self.command, env=self.environment, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
     def _is_up(self) -> bool:
@@ -84,14 +84,14 @@ class LiveServer:
         return (self.state / "token").read_text().strip()
 
     def kill(self) -> None:
-        """As a crash does it."""
+        """Kill the server, as a crash does."""
         assert self.process is not None
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self._close_pipe()
 
     def stop(self) -> None:
-        """As `labwright down` does it."""
+        """Stop the server, as `labwright down` does."""
         if self.process is not None and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(timeout=60)
@@ -114,7 +114,7 @@ class LiveServer:
         token: str | None = "",
         headers: dict[str, str] | None = None,
     ) -> Answer:
-        """`token=None` sends none; by default the person's."""
+        """Send a request. The default token is the person's; `token=None` sends none."""
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         sent = dict(headers or {})
@@ -145,20 +145,20 @@ class LiveServer:
         return run
 
     def say(self, session_id: str, message: str) -> None:
-        """Until the turn rests: it has ended, or asks somebody."""
+        """Send a message and wait until the turn is idle: it has ended or waits for an approval."""
         before = self.get(f"/sessions/{session_id}")["turn"]
         address = urlsplit(self.url)
         connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
         body = json.dumps({"session_id": session_id, "message": message})
         connection.request("POST", "/chat", body, {"X-Auth-Token": self.token, "Content-Type": "application/json"})
         assert connection.getresponse().status == 200
-        connection.close()  # the answer would stream on while a person is asked
+        connection.close()  # the stream would stay open while an approval is pending
 
-        def rests() -> bool:
+        def is_idle() -> bool:
             found = self.get(f"/sessions/{session_id}")
             return bool(found["turn"] > before and found["status"] != "working")
 
-        wait_until(rests, f"an answer to {message!r}")
+        wait_until(is_idle, f"an answer to {message!r}")
 
     def run(self, run_id: str) -> dict[str, Any]:
         found: dict[str, Any] = self.get(f"/runs/{run_id}")
@@ -176,7 +176,7 @@ class LiveServer:
         return self.wait_for_status(run_id, *ENDED, timeout=timeout)
 
     def output(self, run_id: str) -> str:
-        """Nothing so far, where nobody has written it down yet."""
+        """Return the output so far, or nothing if none was written yet."""
         path = self.state / "runs" / run_id / "output.log"
         return path.read_text(errors="replace") if path.exists() else ""
 

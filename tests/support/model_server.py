@@ -1,7 +1,8 @@
-"""Providers of language models as the wire shows them: real HTTP in Anthropic's and OpenAI's formats, told what to say.
+"""Fake providers of language models: real HTTP in the formats of Anthropic and OpenAI, with scripted answers.
 
-A turn says how one request is answered, or finds out from the request; those beyond the last turn get that one again.
-A server under test is sent here by `LABWRIGHT_MODEL=openai:x` and `OPENAI_BASE_URL`, or the same of Anthropic.
+A turn says how one request is answered, or computes that from the request. Requests after the last turn get the last
+turn again. Point a server under test here with `LABWRIGHT_MODEL=openai:x` and `OPENAI_BASE_URL`, or with the same
+variables for Anthropic.
 """
 
 from __future__ import annotations
@@ -20,21 +21,21 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Turn:
-    text: tuple[str, ...] = ()  # in so many pieces
+    text: tuple[str, ...] = ()  # the text, in these pieces
     thinking: str = ""
-    calls: tuple[tuple[str, str], ...] = ()  # a tool's name, and its arguments as text: JSON, or not
-    stop: str = ""  # why it ended, in the wire's own word; by default as fits
+    calls: tuple[tuple[str, str], ...] = ()  # a tool's name, and its arguments as text: valid JSON or not
+    stop: str = ""  # the stop reason in the provider's own word; derived by default
     tokens: tuple[int, int] = (100, 20)
-    cached: int = 0  # of the tokens in, read from a cache
+    cached: int = 0  # input tokens read from a cache
     status: int = 200
     error: Json = field(default_factory=dict)
     headers: dict[str, str] = field(default_factory=dict)
-    cut_after: int | None = None  # close the connection after so many events
-    cut_cleanly: bool = False  # as if that were the end, not as a broken connection
-    hang_after: int | None = None  # after so many events say no more, until the test ends
-    drip_seconds: float = 0.0  # between two bytes
-    garble: bool = False  # an event that is no JSON
-    fails: bool = False  # an event that tells of an overload, after all else
+    cut_after: int | None = None  # close the connection after this many events
+    cut_cleanly: bool = False  # end normally instead of breaking the connection
+    hang_after: int | None = None  # stay silent after this many events, until the test ends
+    drip_seconds: float = 0.0  # delay between two bytes
+    garble: bool = False  # send an event that is not JSON
+    fails: bool = False  # end with an event that reports an overload
 
 
 @dataclass

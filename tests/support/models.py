@@ -1,4 +1,4 @@
-"""A chat model of ours in front of a fake provider, with little patience."""
+"""A real chat model adapter in front of a fake provider, with short timeouts."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""State folders of earlier versions: make one with the version at hand, and unpack one for a test.
+"""State folders of earlier versions: make one with the current version, and unpack one for a test.
 
-    python -m tests.support.old_state 0.1.0      # writes tests/fixtures/state-0.1.0.tar.xz
+    python -m tests.support.old_state 0.1.0   # writes tests/fixtures/state-0.1.0.tar.xz
 
-The archive has `project/` (scripts and `.labwright/` as a killed server leaves it), `package/` (the sidecar of that
-version, so that a test can start it) and `facts.json` (what the server of that version answered).
+The archive has `project/` (scripts, and `.labwright/` as a killed server leaves it), `package/` (the sidecar of that
+version, so that a test can start it) and `facts.json` (responses of the server of that version).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 import labwright
 from labwright.processes import children_of
 from tests.support.live_server import LiveServer
-from tests.support.planning import FRAGILE, approved, ask, at_rest, execute, executed
+from tests.support.planning import FRAGILE, approved, execute, executed, request_plan, when_idle
 from tests.support.waiting import wait_until
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -73,7 +73,7 @@ def make(version: str) -> Path:
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """Without sockets, pipes and bytecode, and without the maker's name."""
+    """Leave out sockets, pipes, bytecode and the name of the user who made the archive."""
     if "__pycache__" in member.name or not (member.isfile() or member.isdir() or member.issym()):
         return None
     member.uid = member.gid = 0
@@ -82,7 +82,7 @@ def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 
 def _fill(server: LiveServer) -> Json:
-    """One of everything a project may hold, and some of it in the middle of its work when the server is killed."""
+    """Create one of everything a project can hold. Some of it is still in progress when the server is killed."""
     project = server.project
     (project / "train.py").write_text(TRAIN)
     (project / "fragile.py").write_text(FRAGILE)
@@ -120,11 +120,11 @@ def _fill(server: LiveServer) -> Json:
         "/plans", {"title": "Only words", "goal": "lr", "raw_markdown": "## 📋 Plan: lr\n### Objective\nlr.\n"}
     )
     goal = "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss"
-    completed = at_rest(server, ask(server, goal))["id"]
+    completed = when_idle(server, request_plan(server, goal))["id"]
     approved(server, completed)
     execute(server, completed)
     executed(server, completed)
-    ready = at_rest(server, ask(server, "lr 0.2 and 0.4 for fragile.py, 2 seeds, lowest loss"))["id"]
+    ready = when_idle(server, request_plan(server, "lr 0.2 and 0.4 for fragile.py, 2 seeds, lowest loss"))["id"]
     approved(server, ready)
 
     talk = server.post("/sessions", {"title": "Questions"})
@@ -147,7 +147,7 @@ def _fill(server: LiveServer) -> Json:
     held = server.submit("python3 train.py --hold", name="running")
     server.wait_for_status(held["id"], "running")
     server.submit("true", name="queued", after=[held["id"]])
-    executing = at_rest(server, ask(server, "lr 0.15 and 0.35 for fragile.py, 2 seeds, lowest loss"))["id"]
+    executing = when_idle(server, request_plan(server, "lr 0.15 and 0.35 for fragile.py, 2 seeds, lowest loss"))["id"]
     approved(server, executing)
     execute(server, executing)
     wait_until(lambda: _active(server, executing), "the plan's first run", 120)
@@ -190,7 +190,7 @@ def _command_line(pid: int) -> bytes:
 
 
 def unpack(version: str, folder: Path) -> Json:
-    """Unpack the state into `folder`, point its files at the new place, and return its facts."""
+    """Unpack the state into `folder`, adapt its paths to the new place, and return its facts."""
     with tarfile.open(FIXTURES / f"state-{version}.tar.xz") as archive:
         archive.extractall(folder, filter="tar")
     facts: Json = json.loads((folder / "facts.json").read_text())
@@ -201,7 +201,7 @@ def unpack(version: str, folder: Path) -> Json:
 
 
 def start_sidecar(folder: Path, run_id: str) -> subprocess.Popen[bytes]:
-    """The sidecar of that version, for a run that its server had begun to launch."""
+    """Start the sidecar of that version, for a run that its server had started to launch."""
     sidecar = folder / "package" / "labwright" / "sidecar" / "__main__.py"
     run_dir = folder / "project" / ".labwright" / "runs" / run_id
     return subprocess.Popen([sys.executable, "-I", "-S", str(sidecar), "run", str(run_dir)], start_new_session=True)

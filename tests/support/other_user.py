@@ -1,7 +1,7 @@
-"""Run things as users made for the test, who can reach the interpreter and the code wherever those are installed.
+"""Run commands as users created for the test, who can reach the interpreter and the code.
 
-The checkout and the interpreter may lie under a closed home directory; inside a mount namespace of its own the
-process sees them at a place that everybody can enter.
+The checkout and the interpreter may be in a closed home directory. The process gets its own mount namespace, which
+shows both at a place that everybody can enter.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class TestUser:
         return path
 
     def command(self, *argv: str) -> list[str]:
-        """`argv` as this user; a leading `python` is this interpreter with this code on its path."""
+        """Return `argv` as run by this user. A leading `python` becomes this interpreter with this code on its path."""
         binds = {"python": sys.base_prefix, "site": sysconfig.get_paths()["purelib"], "src": str(SRC)}
         for name in binds:
             (self._stage / name).mkdir(exist_ok=True)
@@ -57,5 +57,5 @@ class TestUser:
             "LOGNAME": self.name,
             "PYTHONPATH": f"{self._stage}/src:{self._stage}/site",
             "PYTHONDONTWRITEBYTECODE": "1",
-            "LD_LIBRARY_PATH": f"{self._stage}/python/lib",  # for an interpreter with a library of its own
+            "LD_LIBRARY_PATH": f"{self._stage}/python/lib",  # for an interpreter with its own shared library
         }

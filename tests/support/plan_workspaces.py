@@ -35,7 +35,7 @@ class Planned:
 
 
 def planned(folder: Path, name: str, goal: str = "", **options: Any) -> Planned:
-    """The goal as the example's README has it, or another; what a plan mode takes as options."""
+    """Plan the goal from the example's README, or the given one, with the options of plan mode."""
     project = folder / "project"
     shutil.copytree(EXAMPLES / name, project)
     handle = PlanWorkspaceHandle.materialize(Workspace(project / ".labwright"))

@@ -2,7 +2,7 @@
 
     python -m tests.support.planned_project PROJECT PLAN_ID
 
-It prints each fact as a line of JSON, and the outcome last. A line on its input asks it to stop.
+It prints each fact as a line of JSON, and the outcome last. A line on its input requests a stop.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PERSON = Actor(Scope.PERSON, "ada")
 
 
 def approved_plan(project: Path, goal: str) -> PlanWorkspaceHandle:
-    """By the offline rules, and approved without a look."""
+    """Make a plan by the offline rules, and approve it without review."""
     handle = PlanWorkspaceHandle.materialize(Workspace(prepare_state(project).state))
     mode = PlanMode(handle, gate_policy=lambda state: state.validated)
     state = asyncio.run(mode.run(session=AgentSession(), user_input=goal)).mode_state["plan"]
@@ -47,14 +47,14 @@ def approved_plan(project: Path, goal: str) -> PlanWorkspaceHandle:
 
 
 def plan_of(project: Path) -> PlanWorkspaceHandle:
-    """The only one it has."""
+    """Return the project's only plan."""
     (folder,) = (project / ".labwright" / "plans").iterdir()
     return PlanWorkspaceHandle(folder)
 
 
 @contextlib.contextmanager
 def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
-    """All that carries runs out, without HTTP."""
+    """Open a lab with everything that executes runs, but without HTTP."""
     given = {"lease_dir": str(project.parent / "leases"), "tmux": False, "max_parallel": 2, **settings}
     lab = open_lab(prepare_state(project), Settings(**given), "")
     engine, worker = RunEngine(lab), SweepWorker(lab)
@@ -70,7 +70,7 @@ def working_lab(project: Path, **settings: Any) -> Iterator[Lab]:
 
 
 def runs_of_plan(lab: Lab, handle: PlanWorkspaceHandle) -> list[Run]:
-    """Oldest first."""
+    """Return the plan's runs, oldest first."""
     rows = lab.db.reader().execute("SELECT record FROM runs ORDER BY seq")
     return [run for run in (Run.from_dict(json.loads(row[0])) for row in rows) if run.plan_id == handle.id]
 
@@ -90,11 +90,11 @@ def main() -> None:
     take_lock(prepare_state(project))
     stopping = threading.Event()
 
-    def hear() -> None:
+    def listen() -> None:
         if sys.stdin.readline():
             stopping.set()
 
-    threading.Thread(target=hear, daemon=True).start()
+    threading.Thread(target=listen, daemon=True).start()
     with working_lab(project) as lab:
         handle, scan = PlanWorkspaceHandle(lab.paths.plans / sys.argv[2]), scan_project(project)
         handoff = read_state(handle).handoff
@@ -108,7 +108,7 @@ def main() -> None:
 
 
 def _say(value: Any) -> None:
-    os.write(1, json.dumps(value).encode() + b"\n")  # whole, whichever thread it comes from
+    os.write(1, json.dumps(value).encode() + b"\n")  # one write, so that lines of several threads do not mix
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A live server in a copy of an example project, and the way of a plan through it."""
+"""A live server in a copy of an example project, and the steps of a plan."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-QUICK = "degree 1 and 3, max_steps 20, lowest test_mse"  # of the bare script: two runs, and the baseline
+QUICK = "degree 1 and 3, max_steps 20, lowest test_mse"  # the bare script: two runs and the baseline
 FRAGILE = """
 import argparse
 import os
@@ -33,7 +33,10 @@ Json = dict[str, Any]
 
 
 def planning_server(folder: Path, name: str = "bare-script") -> LiveServer:
-    """Not started yet. The bare script needs nothing but Python; the others have an environment of their own."""
+    """Return a server that is not started yet.
+
+    The bare script needs only Python; the others get their own environment.
+    """
     project = folder / "project"
     shutil.copytree(EXAMPLES / name, project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
     if name != "bare-script":
@@ -41,13 +44,13 @@ def planning_server(folder: Path, name: str = "bare-script") -> LiveServer:
     return LiveServer(project, LABWRIGHT_MAX_PARALLEL="2")
 
 
-def ask(server: LiveServer, goal: str = QUICK, **wanted: Any) -> str:
+def request_plan(server: LiveServer, goal: str = QUICK, **wanted: Any) -> str:
     body = {"title": "t", "goal": goal, "compile": {"rehearsal": False, **wanted}}
     return str(server.post("/plans", body)["id"])
 
 
-def at_rest(server: LiveServer, plan_id: str) -> Json:
-    """The plan once nobody is at work on it."""
+def when_idle(server: LiveServer, plan_id: str) -> Json:
+    """Wait until no work is in progress on the plan, and return it."""
 
     def look() -> Json | None:
         plan: Json = server.get(f"/plans/{plan_id}")
@@ -57,7 +60,7 @@ def at_rest(server: LiveServer, plan_id: str) -> Json:
 
 
 def compiled(server: LiveServer, goal: str = QUICK, **wanted: Any) -> Json:
-    plan = at_rest(server, ask(server, goal, **wanted))
+    plan = when_idle(server, request_plan(server, goal, **wanted))
     assert plan["planning"]["status"] == "waiting_for_review", plan["planning"]
     return plan
 
@@ -65,7 +68,7 @@ def compiled(server: LiveServer, goal: str = QUICK, **wanted: Any) -> Json:
 def validated(server: LiveServer, plan_id: str) -> Json:
     answer = server.call("POST", f"/plans/{plan_id}/validate", {"rehearsal": False})
     assert answer.status == 202, answer.body
-    return at_rest(server, plan_id)
+    return when_idle(server, plan_id)
 
 
 def approved(server: LiveServer, plan_id: str) -> Json:
@@ -90,7 +93,7 @@ def executed(server: LiveServer, plan_id: str) -> Json:
 
 
 def completed_with_failed_runs(server: LiveServer) -> str:
-    """A plan: two of its four runs failed, and would not now."""
+    """Return a plan with four runs: two of them failed, and would succeed now."""
     (server.project / "fragile.py").write_text(FRAGILE)
     (server.project / "no_space").touch()
     plan_id = str(compiled(server, "lr 0.1 and 0.3 for fragile.py, 2 seeds, lowest loss")["id"])
@@ -101,11 +104,11 @@ def completed_with_failed_runs(server: LiveServer) -> str:
     return plan_id
 
 
-def told(server: LiveServer, plan_id: str, kind: str) -> list[Json]:
-    """What events say of it, oldest first."""
+def event_data(server: LiveServer, plan_id: str, kind: str) -> list[Json]:
+    """Return the data of the plan's events of this kind, oldest first."""
     found = server.get(f"/events?types={kind}&limit=5000")
     return [event["data"] for event in found if event["data"]["plan_id"] == plan_id]
 
 
 def started(server: LiveServer, plan_id: str) -> list[str]:
-    return [fact["node"] for fact in told(server, plan_id, "plan.node") if fact["status"] == "started"]
+    return [fact["node"] for fact in event_data(server, plan_id, "plan.node") if fact["status"] == "started"]

@@ -1,4 +1,4 @@
-"""A real HTTP receiver for notifications, which can be told to fail, to hang or to lead elsewhere."""
+"""A real HTTP receiver for notifications, which can fail, hang or redirect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Answer = tuple[int, dict[str, str]]
 class Receiver:
     def __init__(self, answer: Callable[[int], Answer]) -> None:
         self.got: list[tuple[str, dict[str, str], dict[str, Any]]] = []  # path, headers, body
-        self.free = threading.Event()  # a hanging answer ends with it
+        self.free = threading.Event()  # set when the test ends, so that hanging responses end too
         self._answer = answer
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
@@ -52,7 +52,7 @@ class Receiver:
 
 @contextmanager
 def receiver(answer: Callable[[int], Answer] = lambda _count: (200, {})) -> Iterator[Receiver]:
-    """`answer(n)` is the status and headers of the n-th request; status 0 hangs."""
+    """Start a receiver. `answer(n)` is the status and headers of the n-th response; status 0 hangs."""
     made = Receiver(answer)
     try:
         yield made

@@ -1,4 +1,4 @@
-"""A project whose script can be held, made to fail and made to end slowly, with an approved plan for it."""
+"""A project with an approved plan, whose script can be paused, made to fail and made to end slowly."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STEPS = ["train", "summarise", "choose_best", "compare_with_baseline", "write_ta
 
 
 def make_planned(folder: Path) -> Path:
-    """To be copied: planning takes longer than a test."""
+    """Make the planned project once, to be copied: planning takes longer than a test."""
     project = folder / "project"
     project.mkdir()
     (project / "train.py").write_text(TRAIN)

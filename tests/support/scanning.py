@@ -1,4 +1,4 @@
-"""A project of a few files, and what the scan finds of a script in it."""
+"""A project of a few files, and the scan's result for one of its scripts."""
 
 from __future__ import annotations
 

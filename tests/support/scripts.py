@@ -1,4 +1,4 @@
-"""Scripts that use the SDK where Labwright is not installed, in any interpreter that it supports."""
+"""Scripts that use the SDK without an installed Labwright, in any supported interpreter."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from labwright.compute.sdk_folder import write_small_package
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 
 
 def interpreters() -> list[str]:
-    """This one, and the oldest and the newest of the others that are installed and that the SDK supports."""
+    """Return this interpreter, and the oldest and newest other ones that are installed and supported by the SDK."""
     found: dict[tuple[int, int], str] = {}
     for path in glob.glob(os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")):
         major, minor = path.split("/versions/")[1].split(".")[:2]
@@ -26,7 +26,7 @@ def interpreters() -> list[str]:
 
 
 class Scripts:
-    """Runs scripts in bare interpreters that find the small package, and nothing else of Labwright, on their path."""
+    """Run scripts in bare interpreters that find only the small SDK package on their path."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.small = tmp_path / "small"
@@ -44,7 +44,7 @@ class Scripts:
     def start(self, code: str, *, inside: bool = True, python: str = "", **variables: str) -> subprocess.Popen[str]:
         script = self.workdir / "train.py"
         script.write_text(code)
-        return ended_with_the_test(
+        return end_with_test(
             subprocess.Popen(
                 [python or interpreters()[0], "-s", "-W", "error", str(script)],
                 env={**self.environment(inside=inside), **variables},
@@ -62,7 +62,7 @@ class Scripts:
         return out, err
 
     def files(self, folder: Path | None = None) -> list[list[dict[str, Any]]]:
-        """Each file's lines, headers included. Every line must be whole."""
+        """Return the lines of each file, headers included. Every line must be complete."""
         paths = sorted((folder or self.run_dir).glob("metrics/sdk-*.jsonl"))
         contents = [path.read_text() for path in paths]
         assert all(content.endswith("\n") for content in contents)

@@ -1,4 +1,4 @@
-"""Find the processes that belong to a run, to harm them."""
+"""Find the processes of a run, to kill or stop them."""
 
 from __future__ import annotations
 
@@ -24,8 +24,11 @@ def relays_of(server: LiveServer) -> set[int]:
 
 
 def _helpers_of(server: LiveServer) -> set[int]:
-    """The children of each living supervisor that share its session. In its first moment a job does, too: a supervisor
-    counts once its job has a session of its own, so that nobody harms the job."""
+    """Return the children of each live supervisor that share its session.
+
+    A job shares that session for a moment after its start. A supervisor counts only once its job has its own session,
+    so that no test harms the job.
+    """
     supervisors = {supervisor_of(server, claim.parent.name) for claim in (server.state / "runs").glob("*/claim")}
     alive = [pid for pid in supervisors if start_time(pid) is not None]
     return {child for pid in alive for child in _beside_the_job(pid)}

@@ -1,4 +1,4 @@
-"""A server in front of a simulated Slurm, and the questions that tests ask of that."""
+"""A server in front of a simulated Slurm, and queries about its jobs."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ QUERY_SECONDS = 1
 
 
 def slurm_server(project: Path, cluster: SimulatedSlurm, **environment: str) -> LiveServer:
-    """One that asks Slurm every second, where a real one takes five."""
+    """Return a server that polls Slurm every second instead of every five."""
     project.mkdir(exist_ok=True)
     (project / "labwright.toml").write_text(f"[slurm]\nquery_seconds = {QUERY_SECONDS}\n")
     return LiveServer(project, **{"SLURM_CONF": str(cluster.conf), "LABWRIGHT_GRACE_SECONDS": "1", **environment})
 
 
 def jobs_named(cluster: SimulatedSlurm, name: str) -> list[str]:
-    """States of the jobs by that name, ended ones too."""
+    """Return the states of the jobs with this name, including ended ones."""
     return cluster.client("squeue", "-h", "-r", "-t", "all", f"--name={name}", "-o", "%T").split()
 
 
 def counting_path(folder: Path, *programs: str) -> str:
-    """A PATH on which each call of these programs leaves a line with its time in `<folder>/calls`."""
+    """Return a PATH on which each call of these programs appends its time to `<folder>/calls`."""
     folder.mkdir()
     for program in programs:
         script = folder / program

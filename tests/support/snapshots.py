@@ -1,4 +1,4 @@
-"""What tests of snapshots write, and what they look at."""
+"""Files that tests of snapshots write, and checks on the object store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def write(root: Path, files: dict[str, str]) -> None:
 
 
 def settle(store: SnapshotStore, root: Path) -> Snapshot:
-    """Past the time in which a time stamp proves nothing; from here on only watching tells of a change."""
+    """Wait until time stamps are old enough to be trusted. After that only watching notices a change."""
     store.take(root)
     time.sleep(0.08)
     return store.take(root)
@@ -41,7 +41,7 @@ def object_files(store: SnapshotStore) -> list[Path]:
 
 
 def assert_whole(store: SnapshotStore) -> None:
-    """Every object is what its name says, and every tree has all of its objects."""
+    """Check that every object matches its name and that every tree has all of its objects."""
     for path in object_files(store):
         assert sha256(unpack(path.read_bytes())).hexdigest() == path.name
     for digest in store.digests():

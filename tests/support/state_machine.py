@@ -1,4 +1,4 @@
-"""Live a machine of Hypothesis through: each step is a verb on a live server."""
+"""Run a Hypothesis state machine: each step is a call to a live server."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 
-def live(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
+def run_machine(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None:
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -14,7 +14,7 @@ def live(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> Non
             stateful_step_count=steps,
             derandomize=True,
             database=None,
-            phases=[Phase.generate],  # to shrink would take hours
+            phases=[Phase.generate],  # shrinking would take hours
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -1,4 +1,4 @@
-"""Starts that are to fail, databases that go away, and what must be the same afterwards."""
+"""Server starts that must fail, databases that disappear, and facts that must survive."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from tests.support.live_server import LiveServer
 
-AS_ANY_USER = "-dac_override,-dac_read_search,-fowner,-chown"  # root without what sets it above file modes
+AS_ANY_USER = "-dac_override,-dac_read_search,-fowner,-chown"  # root, without the capability to ignore file modes
 
 
 def try_to_start(
     server: LiveServer, *options: str, before: list[str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """A start that is to fail: it must end by itself, with words and no traceback."""
+    """Start a server that must fail: it ends by itself, with a message and no traceback."""
     command = [*(before or []), sys.executable, "-m", "labwright.server", "--project", str(server.project), *options]
     done = subprocess.run(
         command, env=server.environment, capture_output=True, text=True, timeout=60, check=False, cwd="/"
@@ -40,7 +40,7 @@ def ending(run: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def facts(run: dict[str, Any]) -> dict[str, Any]:
-    """What a rebuild must bring back, whatever the run does meanwhile."""
+    """Return the facts that a rebuild must restore, whatever the run does meanwhile."""
     kept = (
         "id",
         "name",

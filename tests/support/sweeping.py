@@ -1,4 +1,4 @@
-"""Sweeps of quick commands that log one number, and waiting for their end."""
+"""Sweeps of quick commands that log one number, and ways to wait for their end."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ METRIC = {"key": "loss", "goal": "min"}
 
 
 def logs(expression: str) -> str:
-    """A command that logs the value of some arithmetic over the sweep's parameters."""
+    """Return a command that logs a formula of the sweep's parameters."""
     return f"""awk 'BEGIN {{ printf "{{\\"loss\\": %.9f}}\\n", {expression} }}'"""
 
 
@@ -33,7 +33,7 @@ def sweep_when(server: LiveServer, sweep_id: str, *statuses: str, timeout: float
 
 
 def runs_of(server: LiveServer, sweep_id: str) -> list[dict[str, Any]]:
-    """In the order in which they were made."""
+    """Return the runs in order of creation."""
     found: list[dict[str, Any]] = server.get(f"/runs?sweep_id={sweep_id}&limit=1000&sort=created_at")
     return found
 

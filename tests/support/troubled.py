@@ -1,4 +1,4 @@
-"""A clock that can be set and a disk that can be slow, for a server and all that it starts; the machine's own go on."""
+"""A clock that can be set and a disk that can be slow, for a server and its children only."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Troubles:
         subprocess.run(["gcc", "-shared", "-fPIC", "-O2", "-o", self._library, _SOURCE, "-ldl"], check=True)
 
     def environment(self, base: dict[str, str]) -> dict[str, str]:
-        """Beside what is preloaded already."""
+        """Return the environment, keeping what is preloaded already."""
         preloaded = " ".join(filter(None, (str(self._library), base.get("LD_PRELOAD"))))
         return {**base, "LD_PRELOAD": preloaded, "TROUBLED": str(self._file)}
 
     def make(self, *, clock_seconds: int = 0, disk_milliseconds: int = 0) -> None:
-        """From now on. In place: whoever runs has the file mapped."""
+        """Apply these troubles from now on. Writes in place, because running processes have the file mapped."""
         with self._file.open("r+b") as file:
             file.write(struct.pack("ll", clock_seconds, disk_milliseconds))

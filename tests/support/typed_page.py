@@ -1,4 +1,4 @@
-"""A page of the docs as a reader types it: every command, in order, in one shell."""
+"""Type a page of the docs as a reader does: every command, in order, in one shell."""
 
 from __future__ import annotations
 
@@ -9,14 +9,17 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-THE_END = "typed to its end"  # printed by whichever shell comes that far
+THE_END = "typed to its end"  # printed when the shell reaches this point
 _PROMPT = "$ "
-_IS_SETUP = "make "  # done already where tests run
+_IS_SETUP = "make "  # already done where tests run
 _AS_TYPED = (
-    (re.compile(r"^(labwright logs -f .*?)(#.*)?$", re.MULTILINE), r"timeout -s INT 5 \1 || true"),  # left by Ctrl-C
-    (re.compile(r"^(curl -sN .*)$", re.MULTILINE), r"timeout -s INT 3 \1 || true"),  # likewise
-    (re.compile(r"^(labwright mcp --http.*?)(#.*)?$", re.MULTILINE), r"timeout -s INT 5 \1 || true"),  # likewise
-    (re.compile(r"^(labwright wait .*?)(# failed.*)$", re.MULTILINE), r"! \1"),  # it says so by its exit code
+    (re.compile(r"^(labwright logs -f .*?)(#.*)?$", re.MULTILINE), r"timeout -s INT 5 \1 || true"),  # ends with Ctrl-C
+    (re.compile(r"^(curl -sN .*)$", re.MULTILINE), r"timeout -s INT 3 \1 || true"),  # ends with Ctrl-C
+    (
+        re.compile(r"^(labwright mcp --http.*?)(#.*)?$", re.MULTILINE),
+        r"timeout -s INT 5 \1 || true",
+    ),  # ends with Ctrl-C
+    (re.compile(r"^(labwright wait .*?)(# failed.*)$", re.MULTILINE), r"! \1"),  # fails on purpose, with an exit code
     (re.compile(r"^(labwright sim .* -- bash)$", re.MULTILINE), r"\1 -ex"),
 )
 
@@ -24,9 +27,11 @@ _AS_TYPED = (
 @dataclass(frozen=True, kw_only=True)
 class Page:
     path: str
-    place: str = ""  # the folder of the clone to type in
-    before: str = ""  # what the reader has by then
-    instead: Mapping[str, str] = field(default_factory=dict)  # for what is the reader's own: ids, addresses, folders
+    place: str = ""  # the folder of the clone in which commands are typed
+    before: str = ""  # files that the reader has by then
+    instead: Mapping[str, str] = field(
+        default_factory=dict
+    )  # replacements for the reader's own ids, addresses and folders
     after: str = ""
 
     @property
@@ -41,13 +46,13 @@ class Page:
 
 
 def commands_of(page: Path) -> list[str]:
-    """What stands in blocks without a language: all of it, or what follows a prompt where output is shown too."""
+    """Return the commands of blocks without a language: all lines, or those after a prompt if output is shown too."""
     blocks = [text for language, text in _BLOCK.findall(page.read_text()) if language == ""]
     return [_without_output(block) for block in blocks if _IS_SETUP not in block]
 
 
 def block_of(page: str, language: str) -> str:
-    """The first file of that kind that the page tells to write."""
+    """Return the first block of this language on the page."""
     found = _BLOCK.findall((ROOT / page).read_text())
     return next(text for kind, text in found if kind == language)
 

@@ -1,4 +1,4 @@
-"""Wait for a condition, never for a time."""
+"""Wait for a condition, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 def wait_until(condition: Callable[[], Result | None], what: str = "the condition", timeout: float = 60.0) -> Result:
-    """The first true answer; fails loudly with what was waited for."""
+    """Return the first true value of the condition. On timeout, fail and say what was awaited."""
     deadline = time.monotonic() + timeout
     while True:
         answer = condition()

@@ -1,8 +1,8 @@
-"""Processes that begin with everything imported: each is forked from one that did so once.
+"""Fork test processes from a parent that has already imported everything.
 
-Nine tenths of a start are imports, and the tests start hundreds of servers and commands. What is forked is a process of
-its own all the same: its folder, its environment, its port, its signals, its death. Tests of the start itself say
-`start(cold=True)`, or call the command.
+Imports are nine tenths of a start, and the tests start hundreds of servers and commands. A forked process is still a
+separate process: it has its own folder, environment, port, signals and end. Tests of the start itself use
+`start(cold=True)` or call the command.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 Kind = Literal["server", "command"]
-# An interpreter and its libraries read these only when they start, so a fork would ignore them.
+# Interpreters and libraries read these only at their start, so a fork would ignore them.
 READ_AT_START = ("PYTHON", "LD_PRELOAD", "LC_", "LANG", "TZ", "MALLOC_")
 
 
@@ -33,7 +33,7 @@ def can_be_warm(environment: Mapping[str, str]) -> bool:
 
 
 class WarmProcess:
-    """The part of `subprocess.Popen` that tests use, for a process that is the child of another."""
+    """The part of `subprocess.Popen` that tests use, for a process whose parent is another process."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class WarmProcess:
 
 
 def warm_server(arguments: Sequence[str], environment: Mapping[str, str]) -> WarmProcess:
-    """What it says to standard error can be read from its `stderr`."""
+    """Fork a server. Its standard error can be read from `stderr`."""
     read, write = os.pipe()
     server = WarmProcess("server", arguments, environment, Path.cwd(), out=1, err=write)
     os.close(write)
@@ -96,7 +96,7 @@ def warm_server(arguments: Sequence[str], environment: Mapping[str, str]) -> War
 def warm_command(
     arguments: Sequence[str], environment: Mapping[str, str], folder: str | Path, timeout: float
 ) -> subprocess.CompletedProcess[str]:
-    """`labwright` with these arguments, to its end; its input is empty."""
+    """Run `labwright` with these arguments until it ends. Its input is empty."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = WarmProcess("command", arguments, environment, folder, out=out.fileno(), err=err.fileno())
         try:
@@ -117,7 +117,7 @@ def _ask(kind: Kind, request: dict[str, object], fds: list[int]) -> int:
 
 @cache
 def _parent(kind: Kind) -> socket.socket:
-    """One of each kind for each process of the tests; it ends when nobody can ask it any more."""
+    """Return this test process's parent of that kind. The parent ends when the test process does."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     command = [sys.executable, "-m", "tests.support.warm_parent", kind, str(theirs.fileno())]
     process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)

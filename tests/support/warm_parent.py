@@ -1,7 +1,7 @@
-"""The parent of warm processes: it has imported what they begin with, and forks one for each request.
+"""The parent of warm processes: it imports what they need, and forks one for each request.
 
-Started by `warm.py` alone. A child leaves the loop, closes all that is not its own, and from there on is what it was
-asked to be, down to how it ends.
+Only `warm.py` starts it. A child leaves the loop, closes everything that is not its own, and then behaves exactly
+like the requested process, including its exit.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SERVER = (
     "uvicorn.loops.uvloop",
     "uvicorn.protocols.http.httptools_impl",
 )
-MOST_BYTES = 1 << 20  # of a request: an environment and some words
+MOST_BYTES = 1 << 20  # a request has an environment and arguments
 
 
 class Children:
-    """Those that were forked, and for each the pipe into which its end is told."""
+    """The forked children, and for each the pipe that reports its end."""
 
     def __init__(self) -> None:
         self._by_watch: dict[int, tuple[int, int]] = {}
@@ -45,14 +45,14 @@ class Children:
         try:
             os.write(pipe, str(os.waitstatus_to_exitcode(status)).encode())
         except BrokenPipeError:
-            pass  # nobody asks any more
+            pass  # the requester has ended
         os.close(pipe)
         os.close(watch)
 
 
 def main() -> None:
     enter = {"server": warm_server, "command": warm_command}[sys.argv[1]]()
-    gc.freeze()  # else a collection in a child would copy every page
+    gc.freeze()  # otherwise a garbage collection in a child would copy every page
     requests = socket.socket(fileno=int(sys.argv[2]))
     if fork_for(requests):
         enter()
@@ -77,7 +77,7 @@ def warm_command() -> Callable[[], None]:
 
 
 def fork_for(requests: socket.socket) -> bool:
-    """True in a child; false in the parent, when nobody is left to ask."""
+    """Return True in a child. Return False in the parent when no requester is left."""
     children = Children()
     while True:
         ready, _, _ = select.select([requests, *children.watches], [], [])

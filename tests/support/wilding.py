@@ -1,4 +1,4 @@
-"""Wild loops on a real database, with runs whose ends are told instead of waited for."""
+"""Wild loops on a real database, with runs that end when the test says so."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ noise = random.Random(args.seed).gauss(0, 0.005)
 print(f"val_acc={0.95 - 2 * abs(args.lr - 0.3) + noise:.5f}", flush=True)
 """
 GOAL = "reach val_acc 0.9 by tuning lr"
-LOOP_ID = "wild-0123456789"  # the search draws by it: with one that is new each time, luck would decide the tests
+LOOP_ID = "wild-0123456789"  # the search's random seed: a new one each time would make the tests random
 TRACEBACK = 'Traceback (most recent call last):\n  File "train.py", line 9, in fit\nValueError: loss is nan\n'
 Measure = Callable[[dict[str, Any], int], "float | str | None"]
 
@@ -42,12 +42,12 @@ def write_project(folder: Path) -> Path:
 
 
 def peak(params: dict[str, Any], seed: int) -> float:
-    """As the script: best at lr 0.3, and a little noise."""
+    """Return the script's score: best at lr 0.3, plus a little noise."""
     return 0.95 - 2 * abs(params.get("lr", 0.1) - 0.3) + (seed - 1) * 0.004
 
 
 class Proposing:
-    """A model for every loop, or none."""
+    """The same model for every loop, or no model."""
 
     def __init__(self, model: Model | None = None, tokens: int = 0) -> None:
         self._model = model
@@ -65,7 +65,7 @@ class Proposing:
 
 
 class Bench:
-    """One loop, step by step."""
+    """One loop, advanced step by step."""
 
     def __init__(self, lab: Lab, goal: str = GOAL, model: Model | None = None, **wanted: Any) -> None:
         self.lab = lab
@@ -82,12 +82,12 @@ class Bench:
         self.engine.advance(self.id)
         return self.wild
 
-    def unended(self) -> list[Run]:
+    def unfinished(self) -> list[Run]:
         return sweeps.unended_runs(self.lab.db.reader(), self.wild.sweep_id)
 
     def end_runs(self, measure: Measure) -> None:
-        """A number is what the run logged, a text how it failed, None that it logged nothing."""
-        for run in self.unended():
+        """End all runs. A number is the logged score, a text is the failure, None means nothing was logged."""
+        for run in self.unfinished():
             found = measure(run.params, run.seed or 0)
             if isinstance(found, str):
                 end(self.lab, run, RunStatus.FAILED, output=found)
@@ -96,7 +96,7 @@ class Bench:
                 end(self.lab, run, RunStatus.FINISHED, series=series)
 
     def go(self, measure: Measure = peak, rounds: int = 200) -> Wild:
-        """Until it ends or asks."""
+        """Advance until the loop ends or asks the user."""
         for _ in range(rounds):
             if self.advance().status not in AT_WORK:
                 return self.wild

@@ -37,7 +37,7 @@ def test_stopping_anothers_run_waits_for_a_person(lab: Lab) -> None:
         with pytest.raises(Forbidden):
             approvals.respond(lab, asked.id, approved=True, reason="", actor=Actor(Scope.AGENT, talk.id))
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
         with pytest.raises(Conflict):
             approvals.respond(lab, asked.id, approved=False, reason="", actor=PERSON)
     assert runs.get(lab, run_id).stop_requested
@@ -52,7 +52,7 @@ def test_a_denied_call_is_not_carried_out_and_the_turn_goes_on(lab: Lab) -> None
         talk.say("Delete it")
         (asked,), _ = approvals.page(lab, None, talk.id, 10, None)
         approvals.respond(lab, asked.id, approved=False, reason="I need it", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     assert runs.get(lab, run.id)
     assert "I need it" in model.asked[1].messages[-1].text
 
@@ -65,7 +65,7 @@ def test_an_approval_outlives_the_server(lab: Lab) -> None:
     (asked,), _ = approvals.page(lab, "pending", None, 10, None)
     approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
     with talking(lab, script(["Deleted."])):
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     with pytest.raises(NotFound):
         runs.get(lab, run.id)
     assert talk.last(PieceKind.MESSAGE)["text"] == "Deleted."
@@ -81,7 +81,7 @@ def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: st
         (asked,), _ = approvals.page(lab, "pending", None, 10, None)
         assert shown.id in asked.question and asked.action["arguments"] == {"run_id": shown.id}
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     assert runs.get(lab, newer.id)
     with pytest.raises(NotFound):
         runs.get(lab, shown.id)
@@ -106,6 +106,6 @@ def test_a_session_that_has_spent_its_budget_asks_for_more(lab: Lab) -> None:
         assert talk.session.status is SessionStatus.ASKING
         (asked,), _ = approvals.page(lab, "pending", None, 10, None)
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
         assert chats.allowed == [talk.id]
     assert talk.last(PieceKind.MESSAGE)["text"] == "On."

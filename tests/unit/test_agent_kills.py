@@ -71,7 +71,7 @@ def test_a_server_killed_in_mid_turn_keeps_the_conversation_and_finishes_the_tur
         before = talk.pieces()
         model = script(["One run was started."])
         with talking(lab, model):
-            talk.wait_for_rest()
+            talk.wait_until_idle()
         after = talk.pieces()
         assert after[: len(before)] == before
         assert [piece.kind for piece in after[len(before) :]] == ["notice", "text", "message", "end"]
@@ -87,13 +87,13 @@ def test_a_call_that_was_cut_off_is_carried_out_once(lab: Lab) -> None:
         wait_until(lambda: talk.pieces(PieceKind.TEXT), "the words")
     made = call("create_run", command="echo hello", name="once")
     with talking(lab, script([made], ["Started."])):
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     with lab.db.transaction() as tx:  # as if the last three pieces had never been written
         result = talk.pieces(PieceKind.RESULT)[-1]
         tx.execute("DELETE FROM pieces WHERE seq >= :seq", seq=result.seq)
         session = talk.session.evolve(status=SessionStatus.WORKING, last_seq=result.seq - 1)
         tx.execute("UPDATE sessions SET record = :record", record=json.dumps(session.to_dict()))
     with talking(lab, script(["Started."])):
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     assert len(lab.db.reader().execute("SELECT id FROM runs").fetchall()) == 1
     assert talk.last(PieceKind.END)["why"] == "done"

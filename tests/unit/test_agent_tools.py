@@ -70,7 +70,7 @@ def test_an_approval_of_an_earlier_version_is_carried_out(lab: Lab) -> None:
             action = {"tool": "delete_run", "arguments": {"run": run.id}}
             stored_approvals.change(tx, replace(asked, action=action), "test")
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     assert json.loads(talk.results()[-1]) == {"deleted": True, "id": run.id}
 
 
@@ -223,7 +223,7 @@ def test_an_approval_is_for_one_call_and_its_arguments(lab: Lab) -> None:
         talk.say("Delete the first")
         (asked,), _ = approvals.page(lab, "pending", None, 10, None)
         approvals.respond(lab, asked.id, approved=True, reason="", actor=PERSON)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
         assert talk.session.status is SessionStatus.ASKING
     assert [run.name for run in (runs.find(lab, "second"),)] == ["second"]
     (other,), _ = approvals.page(lab, "pending", None, 10, None)

@@ -172,7 +172,7 @@ def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: 
         wait_until(lambda: len(tries) > 2, "it to be tried again")
         assert model.asked == []
         monkeypatch.setattr(lab.db, "transaction", real)
-        talk.wait_for_rest()
+        talk.wait_until_idle()
     assert talk.last(PieceKind.MESSAGE)["text"] == "All is well."
 
 

@@ -41,7 +41,7 @@ def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
         assert talk.session.status is SessionStatus.IDLE
         end(lab, run_id)
         wait_until(lambda: talk.session.turn == 2, "the session to wake")
-        talk.wait_for_rest(2)
+        talk.wait_until_idle(2)
     assert len(model.asked) == 2
     assert run_id in model.asked[1].messages[-1].text
     assert talk.session.waits == ()
@@ -65,7 +65,7 @@ def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab)
     assert talk.session.turn == 1
     with talking(lab, script(["It has finished."])):
         wait_until(lambda: talk.session.turn == 2, "the session to wake")
-        talk.wait_for_rest(2)
+        talk.wait_until_idle(2)
     assert talk.last(PieceKind.MESSAGE)["text"] == "It has finished."
 
 
@@ -78,4 +78,4 @@ def test_a_person_can_speak_while_a_session_waits(lab: Lab) -> None:
         assert len(talk.session.waits) == 1
         end(lab, run_id)
         wait_until(lambda: talk.session.turn == 3, "the session to wake")
-        talk.wait_for_rest(3)
+        talk.wait_until_idle(3)

@@ -10,7 +10,7 @@ import pytest
 
 from labwright.files import create_exclusive, read_json, write_json, write_whole
 from labwright.workflow.store import write_whole as write_value
-from tests.support.full_disk import files_end_at
+from tests.support.full_disk import limit_file_size
 
 
 def test_many_threads_may_write_one_file_at_a_time(tmp_path: Path) -> None:
@@ -39,6 +39,6 @@ def test_of_many_threads_that_claim_a_file_one_wins(tmp_path: Path) -> None:
     ids=["whole", "exclusive", "value"],
 )
 def test_a_full_disk_keeps_nothing_of_what_had_no_room(tmp_path: Path, write: Callable[[str], object]) -> None:
-    with files_end_at(20), pytest.raises(OSError, match="too large"):
+    with limit_file_size(20), pytest.raises(OSError, match="too large"):
         write(str(tmp_path / "target"))
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ import pytest
 
 from labwright.planning.goals import read_goal
 from labwright.planning.scan import ProjectScan, scan_project
-from tests.support.goal_project import TRAIN, varied
+from tests.support.goal_project import TRAIN, varied_project
 from tests.support.scanning import write
 
 
@@ -19,7 +19,7 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> ProjectScan:
 
 def test_a_number_that_counts_something_else_is_not_a_value(scan: ProjectScan) -> None:
     found = read_goal("find the best lr for the 10 classes, 500 and 100 images, val_acc", scan)
-    assert [asked.subject for asked in found.questions] == ["lr"] and "lr" not in varied(found)
+    assert [asked.subject for asked in found.questions] == ["lr"] and "lr" not in varied_project(found)
 
 
 PAIRS = [
@@ -40,7 +40,7 @@ def test_values_named_in_pairs_are_asked_about(scan: ProjectScan) -> None:
         assert asked.suggestions == (grid,), goal
         answered, alone = read_goal(f"{grid}\n\n{goal}, val_acc", scan), read_goal(f"{grid}, val_acc", scan)
         assert not answered.questions, goal
-        assert (varied(answered), answered.fixed) == (varied(alone), alone.fixed)
+        assert (varied_project(answered), answered.fixed) == (varied_project(alone), alone.fixed)
 
 
 def test_a_number_beside_choices_is_asked_about_until_a_newer_line_settles_it(scan: ProjectScan) -> None:
@@ -48,7 +48,7 @@ def test_a_number_beside_choices_is_asked_about_until_a_newer_line_settles_it(sc
     (asked,) = read_goal(goal, scan).questions
     assert "1e-3" in asked.text
     answered = read_goal(f"lr 0.1, 0.001\n\n{goal}", scan)
-    assert not answered.questions and varied(answered)["lr"] == [0.1, 0.001]
+    assert not answered.questions and varied_project(answered)["lr"] == [0.1, 0.001]
 
 
 @pytest.mark.parametrize("goal", ["BATCH_SIZE 16 and 64, val_acc", "run it 3 times with different seeds, val_acc"])
@@ -69,7 +69,7 @@ def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_ta
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
     asked = read_goal(f"widths {rows}, val_acc", scan)
     assert not asked.variations and [question.subject for question in asked.questions] == ["widths"]
-    assert varied(read_goal("widths 32 vs 64, val_acc", scan)) == {"widths": [32, 64]}
+    assert varied_project(read_goal("widths 32 vs 64, val_acc", scan)) == {"widths": [32, 64]}
 
 
 ASKED: list[tuple[str, str, str]] = [
@@ -125,7 +125,7 @@ def test_missing_parts_of_a_goal_are_asked_about(scan: ProjectScan) -> None:
 def test_suggestions_can_be_given_back_as_answers(scan: ProjectScan) -> None:
     question = read_goal("tune the learning rate by val_acc", scan).questions[0]
     assert question.suggestions[0] == "0.01, 0.1, 1"
-    assert varied(read_goal(f"lr {question.suggestions[0]} by val_acc", scan)) == {"lr": [0.01, 0.1, 1.0]}
+    assert varied_project(read_goal(f"lr {question.suggestions[0]} by val_acc", scan)) == {"lr": [0.01, 0.1, 1.0]}
 
 
 def test_several_scripts_are_a_question(tmp_path: Path) -> None:

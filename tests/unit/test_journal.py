@@ -13,7 +13,7 @@ import pytest
 from labwright.compute.database.journal import Journal
 from labwright.domain.run import Run, RunStatus
 from labwright.store.database import Database, Transaction
-from tests.support.full_disk import files_end_at
+from tests.support.full_disk import limit_file_size
 from tests.unit.test_run_moves import a_run
 
 
@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_no_half_line(journal: Journal, tx: Transaction, tmp_
     path = tmp_path / "journal.jsonl"
     journal.note(tx, [numbered(1)])
     size = path.stat().st_size
-    with files_end_at(size + 20), pytest.raises(OSError, match="too large"):
+    with limit_file_size(size + 20), pytest.raises(OSError, match="too large"):
         journal.note(tx, [numbered(2)])
     assert path.stat().st_size == size
     journal.note(tx, [numbered(3)])

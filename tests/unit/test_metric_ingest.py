@@ -28,7 +28,7 @@ from labwright.services.runs import verbs as runs
 from labwright.sidecar.rules.inputs import points_in
 from labwright.store import alerts
 from labwright.store.idempotency import IdempotencyKey
-from tests.support.full_disk import files_end_at
+from tests.support.full_disk import limit_file_size
 from tests.support.lab import lab_in, make_run, running_run
 from tests.support.waiting import wait_until
 
@@ -228,7 +228,7 @@ def test_a_key_is_not_taken_for_other_points_also_while_nobody_has_read_the_firs
         run = make_run(lab, "sent").id
         key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
         other = replace(key, digest="2")
-        with files_end_at(0), pytest.raises(OSError, match="too large"):
+        with limit_file_size(0), pytest.raises(OSError, match="too large"):
             metrics.add_points(lab, run, [("a", 1, 3.0, None)], 1e9, other)  # refused, so the key is still free
         metrics.add_points(lab, run, [("a", 1, 1.0, None)], 1e9, key)
         for _ in range(2):
@@ -356,7 +356,7 @@ def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: 
         file = Path(lab.paths.run(run).metrics) / "http.jsonl"
         append_points(lab, run, [line(1, "loss")])
         room_for_half = file.stat().st_size * 3 // 2
-        with files_end_at(room_for_half), pytest.raises(OSError, match="too large"):
+        with limit_file_size(room_for_half), pytest.raises(OSError, match="too large"):
             append_points(lab, run, [line(2, "loss"), line(3, "loss")])
         append_points(lab, run, [line(4, "loss")])
         MetricIngest(lab).drain(run)

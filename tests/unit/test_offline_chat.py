@@ -210,7 +210,7 @@ def test_stopping_all_runs_asks_for_each_and_tells_of_each(tmp_path: Path) -> No
             (asked,), _ = approvals.page(lab, "pending", None, 10, None)
             assert run.id in asked.question
             approvals.respond(lab, asked.id, approved=run is stopped, reason="", actor=PERSON)
-            talk.wait_for_rest()
+            talk.wait_until_idle()
         told = talk.last(PieceKind.MESSAGE)
         assert told["text"].splitlines() == [
             f"- {stopped.id} `ended`: stopping it",

@@ -61,7 +61,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def told(talk: Talk) -> dict[str, Any]:
+def event_data(talk: Talk) -> dict[str, Any]:
     """By the tool that was called last."""
     result: dict[str, Any] = json.loads(talk.results()[-1])
     return result
@@ -73,8 +73,8 @@ def told(talk: Talk) -> dict[str, Any]:
 def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(talked: Talk) -> None:
     (plan,) = [one for one in plans.page(talked.lab, (), None, 99, None)[0] if one.session_id == talked.id]
     *_, last_words, message, _end = talked.pieces()
-    assert told(talked)["plan_saved"] == plan.id
-    assert told(talked)["rehearsal"]["outcome"] == "off"
+    assert event_data(talked)["plan_saved"] == plan.id
+    assert event_data(talked)["rehearsal"]["outcome"] == "off"
     assert message.data["text"].splitlines() == ["The plan is ready.", "", f"✅ Plan saved — ID: @{plan.id}"]
     assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # those who watch see it, too
     assert plans.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
@@ -97,7 +97,7 @@ def test_without_a_model_it_is_told_whether_a_plan_was_tried_out(outcome: str) -
 
 def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> None:
     nodes = [(piece.data["node"], piece.data["status"]) for piece in talked.pieces(PieceKind.PLAN)]
-    plan_id = told(talked)["plan_saved"]
+    plan_id = event_data(talked)["plan_saved"]
     assert nodes == [
         (event.data["node"], event.data["status"])
         for event in events.after(talked.lab.db.reader(), 0, 5000, types=["plan.node"])
@@ -107,7 +107,7 @@ def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> No
 
 
 def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compiled(talked: Talk) -> None:
-    text = plans.get(talked.lab, told(talked)["plan_saved"])["raw_markdown"]
+    text = plans.get(talked.lab, event_data(talked)["plan_saved"])["raw_markdown"]
 
     def answer(request: ChatRequest) -> list[Any]:
         results = [json.loads(message.text) for message in request.messages if message.role == "tool"]
@@ -135,7 +135,7 @@ def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
     with talking(lab, script([call("change_plan", **wanted)], ["No."])):
         talk = Talk(lab)
         talk.say("Change it", Mode.PLAN)
-    assert "another conversation" in told(talk)["refused"]
+    assert "another conversation" in event_data(talk)["refused"]
     assert plans.get(lab, made)["raw_markdown"] == "x"
 
 
@@ -176,8 +176,8 @@ def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(
     (plan,) = stored.every(lab.db.reader())
     assert (plan.compiling_by, plan.stopped_by) == (f"agent:{talk.id}", "person")
     held.go_on.set()
-    at_rest = wait_until(lambda: _at_rest(lab, plan.id), "the planner to leave off")
-    assert (at_rest["status"], at_rest["error"]) == ("failed", "stopped by person")
+    when_idle = wait_until(lambda: _at_rest(lab, plan.id), "the planner to leave off")
+    assert (when_idle["status"], when_idle["error"]) == ("failed", "stopped by person")
     plans.compile_plan(lab, plan.id, plans.CompileOptions(rehearsal=False), PERSON)
     assert wait_until(lambda: _at_rest(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
     worker.close()
@@ -282,10 +282,10 @@ def test_a_mode_changed_in_mid_turn_holds_from_the_next_turn_on(lab: Lab) -> Non
     model = Answers(answer)
     with talking(lab, model):
         talk.say("Go", Mode.PLAN)
-        assert "no tool 'create_run'" in told(talk)["refused"]
+        assert "no tool 'create_run'" in event_data(talk)["refused"]
         assert "You are planning" in model.asked[1].system
         talk.say("Go on")
-    assert told(talk)["id"]
+    assert event_data(talk)["id"]
 
 
 def test_planning_has_only_tools_that_read_ask_or_keep_a_plan() -> None:

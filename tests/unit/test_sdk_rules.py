@@ -22,7 +22,7 @@ from labwright.sdk.media import Histogram, Image, encode_png
 from labwright.sdk.metrics_file import MetricsFile
 from labwright.sdk.places import LogTarget, offline, rank
 from labwright.sdk.tracked import Run
-from tests.support.full_disk import files_end_at
+from tests.support.full_disk import limit_file_size
 
 
 class Scalar:
@@ -352,7 +352,7 @@ def test_a_disk_without_room_for_a_folder_is_reported_once(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with files_end_at(0):
+    with limit_file_size(0):
         assert offline(str(tmp_path), {"name": "n"}) is None
     assert capsys.readouterr().err.count("cannot log into") == 1
     assert list(tmp_path.iterdir()) == []

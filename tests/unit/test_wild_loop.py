@@ -168,7 +168,7 @@ def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
         late = bench.wild.evolve(active_seconds=2000.0)
         verbs.change(lab, tx, bench.wild, late, PERSON)
     wild = bench.advance()
-    assert not bench.unended()  # they were queued
+    assert not bench.unfinished()  # they were queued
     assert (wild.status, bench.advance().status) == (WildStatus.PAUSED, WildStatus.PAUSED)
     assert "all of its 1000 s" in wild.status_reason
 
@@ -231,7 +231,7 @@ def test_pause_resume_and_stop(lab: Lab) -> None:
     assert bench.advance().baseline
     wild = verbs.stop(lab, bench.id, PERSON)
     assert wild.status is WildStatus.STOPPED and wild.report
-    assert not bench.unended()
+    assert not bench.unfinished()
     for verb in (verbs.stop, verbs.pause, verbs.resume):
         with pytest.raises(Conflict):
             verb(lab, bench.id, PERSON)

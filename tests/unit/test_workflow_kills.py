@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labwright.workflow import Store, Workflow, run, task
-from tests.support.children import ended_with_the_test
+from tests.support.children import end_with_test
 
 SCRIPT = """
 import os, signal, sys, time
@@ -62,7 +62,7 @@ print(run(workflow, store, on_event=die, concurrency=2).results["total"])
 
 def start(store: Path, kill_at: int, pause: float = 0.0) -> subprocess.Popen[str]:
     command = [sys.executable, "-c", SCRIPT, str(store), str(kill_at), str(pause)]
-    return ended_with_the_test(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
+    return end_with_test(subprocess.Popen(command, stdout=subprocess.PIPE, text=True))
 
 
 def ran(store: Path) -> Counter[str]:
