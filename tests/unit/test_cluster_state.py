@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 def people(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """Whoever else is on the machine; nobody yet."""
     found: set[str] = set()
-    monkeypatch.setattr(machine, "other_people", lambda: set(found))
+    monkeypatch.setattr(machine, "other_users", lambda: set(found))
     return found
 
 
@@ -34,7 +34,7 @@ def state(people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     return started
 
 
-@pytest.mark.parametrize("look", [ClusterState.look_around, ClusterState.fresh])
+@pytest.mark.parametrize("look", [ClusterState.sample_gpus, ClusterState.fresh])
 def test_people_who_come_later_are_noticed_and_their_leaving_too(
     state: ClusterState, people: set[str], look: Callable[[ClusterState], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -50,7 +50,7 @@ def test_people_who_come_later_are_noticed_and_their_leaving_too(
 def test_what_a_person_said_of_the_machine_stays(state: ClusterState, people: set[str]) -> None:
     state.set_by_hand(ClusterType.LOCAL_GPU, None, False)
     people.add("ada")
-    state.look_around()
+    state.sample_gpus()
     state.fresh()
     assert (state.current.shared_machine, state.current.gpuwrap) == (False, GpuwrapAdvice.OPTIONAL)
 
@@ -68,9 +68,9 @@ def test_a_driver_that_hangs_when_the_server_first_starts_is_asked_again(
         impatient.setattr(detect, "DRIVER_TIMEOUT_SECONDS", 0.5)
         found = state.detect()
         assert (found.type, found.status) == (ClusterType.CPU_ONLY, ClusterStatus.DEGRADED)
-        assert state.look_around() == ()
+        assert state.sample_gpus() == ()
     cards.hang(False)
-    wait_until(lambda: len(state.look_around()) == 2, "the cards")
+    wait_until(lambda: len(state.sample_gpus()) == 2, "the cards")
     assert (state.current.type, state.current.status) == (ClusterType.LOCAL_GPU, ClusterStatus.HEALTHY)
 
 
@@ -84,9 +84,9 @@ def test_a_controller_that_is_back_is_noticed_without_anybody_asking(
     monkeypatch.setenv("SLURM_CONF", "/etc/slurm.conf")
     state = ClusterState(str(tmp_path / "leases"))
     state.detect()
-    state.look_around()
+    state.sample_gpus()
     assert (state.fresh().type, state.fresh().status) == (ClusterType.SLURM, ClusterStatus.OFFLINE)
     row = "\\037".join(["node1", "main*", "up", "infinite", "4", "4000", "(null)", "idle", "0/4/0/4", "none"])
     sinfo.write_text(f"#!/bin/sh\n[ \"$1\" = -V ] && echo slurm 24.11.5 || printf '{row}\\n'\n")
-    state.look_around()
+    state.sample_gpus()
     assert (state.fresh().status, state.fresh().cpu_count) == (ClusterStatus.HEALTHY, 4)

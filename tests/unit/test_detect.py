@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from labwright.compute.cluster import detect as detection
-from labwright.compute.cluster.detect import Looks, describe, detect
+from labwright.compute.cluster.detect import Findings, describe, detect
 from labwright.compute.slurm.probe import NodeRow, SlurmProbe
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import Gpu
@@ -40,15 +40,15 @@ def seen(
     *,
     slurm_expected: bool = False,
 ) -> tuple[ClusterType, ClusterStatus]:
-    looks = Looks(
+    findings = Findings(
         driver=Detection(source="nvml", gpus=gpus, errors=errors),
         slurm=slurm,
         gpus=gpus,
-        others=frozenset(),
+        other_users=frozenset(),
         cores=4,
         memory_mb=1000,
     )
-    monkeypatch.setattr(detection, "look", lambda _lease_dir, _environ: looks)
+    monkeypatch.setattr(detection, "inspect", lambda _lease_dir, _environ: findings)
     found = detect("/leases", environ or {}, slurm_expected=slurm_expected)
     return found.type, found.status
 
@@ -83,14 +83,14 @@ def test_a_node_that_is_not_well_degrades_the_cluster(monkeypatch: pytest.Monkey
 
 def test_on_slurm_the_clusters_memory_counts_and_what_is_down_starts_nothing() -> None:
     down = replace(NODE, node="n2", state="down*")
-    looks = Looks(
+    findings = Findings(
         driver=Detection(source="none"),
         slurm=replace(ANSWERING, rows=(NODE, down)),
         gpus=(),
-        others=frozenset(),
+        other_users=frozenset(),
         cores=2,
         memory_mb=1000,
     )
-    found = describe(ClusterType.SLURM, looks, {})
+    found = describe(ClusterType.SLURM, findings, {})
     assert (found.gpu_count, found.cpu_count, found.memory_total_mb) == (8, 16, 128_000)
     assert found.max_parallel == 4

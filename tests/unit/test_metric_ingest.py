@@ -85,7 +85,7 @@ def test_extremes_and_mean_of_an_ended_run_leave_out_what_was_logged_anew(tmp_pa
         reader = MetricIngest(lab, told.put)
         for run, count in ((little, 3), (much, 5000)):
             append_points(lab, run, [{"s": step, "t": 1e9, "m": {"loss": -9.0}} for step in range(count)])
-            reader.take(run)
+            reader.take_batch(run)
             append_points(lab, run, [line(step, "loss", "acc") for step in (*reversed(range(count)), count)])
         reader.start()
         assert reader.finish(little) and not reader.finish(much)
@@ -104,7 +104,7 @@ def shows_mean(lab: Lab, run_id: str, mean: float) -> bool:
 def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ingest, "_WEIGH_SECONDS", 0.5)
+    monkeypatch.setattr(ingest, "_STATISTICS_SECONDS", 0.5)
     with lab_in(tmp_path / "project") as lab:
         run = running_run(lab)
         reader = MetricIngest(lab)

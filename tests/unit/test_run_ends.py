@@ -126,7 +126,7 @@ def test_the_end_of_a_run_on_slurm_that_was_given_up_is_heard_while_the_server_g
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its node may have been cut off for a while; nothing but the file tells."""
-    monkeypatch.setattr("labwright.compute.engine._LATE_SECONDS", 0.0)
+    monkeypatch.setattr("labwright.compute.engine._LOST_CHECK_SECONDS", 0.0)
     run = move(lab, orphan(lab), RunStatus.LOST, launcher=SLURM)
     engine = RunEngine(lab)
     engine.tick()

@@ -32,10 +32,10 @@ from labwright.store.queue import Holder, load_holders, load_queues
 log = logging.getLogger(__name__)
 _TICK_SECONDS = 1.0
 _RETRY_SECONDS = 2.0
-_LATE_SECONDS = 30.0  # between two checks of lost runs
-_AT_ONCE = 2000  # the most launches per tick
-_NEWEST = 100
-_STILL_READ = "it has ended; its result is shown once its metrics are read"
+_LOST_CHECK_SECONDS = 30.0
+_MAX_LAUNCHES = 2000  # per tick
+_NEWEST = 100  # ended runs that are checked at the start
+_READING_METRICS = "it has ended; its result is shown once its metrics are read"
 
 
 class RunEngine:
@@ -44,18 +44,21 @@ class RunEngine:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._wake_read, self._wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._fifo = _open_fifo(str(lab.paths.wake))
+        with contextlib.suppress(FileExistsError):
+            os.mkfifo(lab.paths.wake, 0o600)
+        # Opened for reading and writing, so that it never reports end-of-file when the last sidecar closes it.
+        self._fifo = os.open(lab.paths.wake, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
         self._closing = False
         self._dirty: set[str] = set()
-        self._look_at = 0.0
-        self._look_late_at = 0.0
+        self._next_check = 0.0
+        self._next_lost_check = 0.0
         self._is_full = False
         self._turns: dict[str, int] = {}  # sweep -> when its last run was started, as a rising number
         self._launching = Launching(lab)
         self._due_alerts = DueAlerts(lab)
         self._viewers = Viewers(lab)
         self._backups = Backups(lab)
-        self._metrics = MetricIngest(lab, self._metrics_are_in)
+        self._metrics = MetricIngest(lab, self._on_metrics_read)
         self._unfinished: set[str] = set()  # ended, with metrics that are still being read
         self._over: set[str] = set()  # the command has ended and its GPUs are free; the sidecar still reads its output
         self._slurm = SlurmReports(lab, self._update_at_once)
@@ -72,25 +75,19 @@ class RunEngine:
             self._update(run.id)
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             self._recover(run, at_start=True)
-        self._take_in_unread()
+        newest = runs.lost_or_newest(self._lab.db.reader(), _NEWEST)
+        for run_id in {*self._lab.unread.run_ids(), *newest}:  # ended runs may have metrics that no server has read
+            self._metrics.soon(run_id)
         self._thread.start()
         self._metrics.start()
         self._viewers.start()
 
-    def _take_in_unread(self) -> None:
-        """Read metrics of ended runs that were not read before the last kill."""
-        reader = self._lab.db.reader()
-        for run_id in {*self._lab.unread.run_ids(), *runs.lost_or_newest(reader, _NEWEST)}:
-            self._metrics.soon(run_id)
-
     def wake(self) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):  # the pipe is full: a wake-up is pending already
             os.write(self._wake_write, b"x")
-        except BlockingIOError:  # the pipe is full: it is awake already
-            pass
 
     def _wake_if_room(self) -> None:
-        """If there is no room, the end of a run will wake the engine."""
+        """Wake the engine, unless all slots are in use: then the end of a run wakes it."""
         if not self._is_full:
             self.wake()
 
@@ -106,58 +103,51 @@ class RunEngine:
 
     def _loop(self) -> None:
         while not self._closing:
-            self._listen()
+            self._wait_for_event()
             try:
                 self.tick()
                 self._lab.fault = ""
-            except (LabwrightError, OSError, sqlite3.Error) as error:
-                self._record_fault(str(error))
-            except Exception as error:  # noqa: BLE001 - without this loop nothing runs; /health shows the error
-                self._record_fault(repr(error))
-
-    def _record_fault(self, message: str) -> None:
-        self._lab.fault = message
-        log.error("The engine failed and tries again: %s", message, exc_info=True)
-        time.sleep(_RETRY_SECONDS)
+            except Exception as error:
+                is_expected = isinstance(error, LabwrightError | OSError | sqlite3.Error)
+                self._lab.fault = str(error) if is_expected else repr(error)
+                log.error("The engine failed and tries again: %s", self._lab.fault, exc_info=True)
+                time.sleep(_RETRY_SECONDS)
 
     def tick(self) -> None:
         self._lab.db.heal_if_deleted()
         while self._dirty:
             self._update(self._dirty.pop())
         self._slurm.apply()
-        self._recover_lost()
-        self._hear_late_ends()
+        self._check_active()
+        self._check_lost()
         self._start_queued()
         self._backups.make_if_due()
         self._lab.reserve.keep()
 
-    def _listen(self) -> None:
-        """Wait for a sidecar's line, a wake-up from the API, or the tick."""
+    def _wait_for_event(self) -> None:
+        """Wait for a line from a sidecar, a wake-up from the API, or the tick."""
         ready, _, _ = select.select([self._fifo, self._wake_read], [], [], _TICK_SECONDS)
         if self._wake_read in ready:
             os.read(self._wake_read, 4096)
         if self._fifo in ready:
             for line in os.read(self._fifo, 65536).decode(errors="replace").splitlines():
-                self._hear(line)
+                run_id, _, topic = line.partition(" ")
+                if topic == "output":
+                    self._lab.publish_hint(Hint("output", run_id))
+                elif topic == "metrics":
+                    self._metrics.soon(run_id)
+                elif topic == "over":
+                    self._over.add(run_id)
+                else:
+                    self._dirty.add(run_id)
 
-    def _hear(self, line: str) -> None:
-        run_id, _, topic = line.partition(" ")
-        if topic == "output":
-            self._lab.publish_hint(Hint("output", run_id))
-        elif topic == "metrics":
-            self._metrics.soon(run_id)
-        elif topic == "over":
-            self._over.add(run_id)
-        else:
-            self._dirty.add(run_id)
-
-    def _metrics_are_in(self, run_id: str) -> None:
-        """Called by the metrics thread, which wakes the engine as sidecars do."""
+    def _on_metrics_read(self, run_id: str) -> None:
+        """Wake the engine through the FIFO, as sidecars do. The metrics thread calls this."""
         with contextlib.suppress(BlockingIOError):  # the FIFO is full: the run is checked at the next tick
             os.write(self._fifo, f"{run_id} events\n".encode())
 
     def _update_at_once(self, run_id: str) -> Run | None:
-        """Read all metrics now: for callers that know of the end and cannot wait."""
+        """Read all metrics now, then update the run: for callers that know that it has ended and cannot wait."""
         self._metrics.drain(run_id)
         return self._update(run_id)
 
@@ -170,21 +160,21 @@ class RunEngine:
                     return None
                 self._unfinished.discard(run_id)
             return ingest(self._lab, run_id)
-        except StorageFailed:  # not a fault of this run: it affects all of them
+        except StorageFailed:  # affects all runs, not only this one
             raise
         except (LabwrightError, OSError, ValueError, KeyError, TypeError, ArithmeticError):  # jobs can write there too
             log.exception("The files of the sidecar of %s cannot be read", run_id)
             return None
 
     def _note_reading(self, run_id: str) -> None:
-        """Say that the run has ended and its metrics are being read: in a rebuilt database it may be `launching`."""
+        """Set a status reason that the run has ended: in a rebuilt database it may still be `launching`."""
         if run_id in self._unfinished:
             return
         self._unfinished.add(run_id)
         with self._lab.db.transaction() as tx:
             run = runs.get(tx.connection, run_id)
             if run.is_active:
-                runs.change(tx, run, run.evolve(status_reason=_STILL_READ), str(SYSTEM))
+                runs.change(tx, run, run.evolve(status_reason=_READING_METRICS), str(SYSTEM))
 
     def _recover(self, run: Run, *, at_start: bool = False) -> None:
         """Recover one run. An error must not affect other runs."""
@@ -197,11 +187,11 @@ class RunEngine:
         except (LabwrightError, OSError, ValueError, KeyError, TypeError):
             log.exception("%s cannot be recovered", run.id)
 
-    def _recover_lost(self) -> None:
+    def _check_active(self) -> None:
         """Check every active run once a second, in case a wake-up got lost."""
-        if time.monotonic() < self._look_at:
+        if time.monotonic() < self._next_check:
             return
-        self._look_at = time.monotonic() + _TICK_SECONDS
+        self._next_check = time.monotonic() + _TICK_SECONDS
         active = runs.with_status(self._lab.db.reader(), *ACTIVE)
         for run in active:
             self._metrics.soon(run.id)
@@ -212,11 +202,11 @@ class RunEngine:
         self._viewers.open_for(runs.with_status(self._lab.db.reader(), RunStatus.RUNNING))
         self._due_alerts.answer()
 
-    def _hear_late_ends(self) -> None:
+    def _check_lost(self) -> None:
         """Check lost Slurm runs: the job may have continued and written its exit, but nodes send no wake-ups."""
-        if time.monotonic() < self._look_late_at:
+        if time.monotonic() < self._next_lost_check:
             return
-        self._look_late_at = time.monotonic() + _LATE_SECONDS
+        self._next_lost_check = time.monotonic() + _LOST_CHECK_SECONDS
         for run in runs.with_status(self._lab.db.reader(), RunStatus.LOST):
             if run.is_on_slurm and os.path.exists(self._lab.paths.run(run.id).exit):
                 self._update(run.id)
@@ -228,7 +218,7 @@ class RunEngine:
         cluster = self._lab.cluster.current
         capacity = capacity_of(cluster, settings.max_parallel)
         active = self._with_over_marked(load_holders(reader, cluster), capacity.gpus)
-        room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _AT_ONCE)
+        room = min(capacity.total - sum(holder.keeps_others_out for holder in active), _MAX_LAUNCHES)
         self._is_full = room <= 0  # set before the queue is read: later runs wake us
         if self._is_full:
             return
@@ -242,17 +232,11 @@ class RunEngine:
             self._launching.launch(chosen)
 
     def _with_over_marked(self, holders: list[Holder], cards: int) -> list[Holder]:
-        """Mark runs that only read their output, so that their GPUs can be used again: at most one per GPU, so that
-        unread output does not pile up. Runs without GPUs keep their slot, because reading needs a core."""
+        """Mark runs whose command has ended, so that their GPUs can be used again.
+
+        At most one run per GPU is marked, so that unread output does not pile up. Runs without GPUs keep their slot,
+        because reading their output needs a core.
+        """
         self._over &= {holder.run_id for holder in holders}
-        read = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
-        return [replace(holder, is_over=holder in read[:cards]) for holder in holders]
-
-
-def _open_fifo(path: str) -> int:
-    """Open it for reading and writing, so that it never reports end-of-file when the last sidecar closes it."""
-    try:
-        os.mkfifo(path, 0o600)
-    except FileExistsError:
-        pass
-    return os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+        over = [holder for holder in holders if holder.gpus and holder.run_id in self._over | self._unfinished]
+        return [replace(holder, is_over=holder in over[:cards]) for holder in holders]

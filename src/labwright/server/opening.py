@@ -81,7 +81,7 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
             slurm=_slurm_launcher(paths, settings),
             cluster=cluster_state,
-            gpu_history=GpuHistory(paths.gpu_history, cluster_state.look_around),
+            gpu_history=GpuHistory(paths.gpu_history, cluster_state.sample_gpus),
             unread=UnreadMetrics(paths.unread_metrics),
             reserve=Reserve(paths.reserve),
             token=load_or_make(paths.token),

@@ -7,7 +7,7 @@ import logging
 from dataclasses import asdict
 from typing import Any
 
-from labwright.compute.cluster.gpu_history import LOOK_SECONDS
+from labwright.compute.cluster.gpu_history import SAMPLE_SECONDS
 from labwright.compute.lab import Lab
 from labwright.domain.actor import Actor, Scope
 from labwright.domain.clock import now
@@ -32,7 +32,7 @@ def show(lab: Lab) -> dict[str, Any]:
 def history(lab: Lab, hours: float, max_points: int) -> dict[str, Any]:
     """Return the utilization and memory use of each GPU over the last hours."""
     cards = [asdict(trace) for trace in lab.gpu_history.read(hours * 3600, max_points)]
-    return {"hours": hours, "every_seconds": LOOK_SECONDS, "gpus": cards}
+    return {"hours": hours, "every_seconds": SAMPLE_SECONDS, "gpus": cards}
 
 
 def detect(lab: Lab, preferred: ClusterType | None, actor: Actor) -> dict[str, Any]:

@@ -28,84 +28,79 @@ _NAMED_NODES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looks:
-    """All findings, before the type of cluster is decided."""
+class Findings:
+    """What was detected, before the type of cluster is decided."""
 
     driver: Detection
     slurm: SlurmProbe
     gpus: tuple[Gpu, ...]
-    others: frozenset[str]
+    other_users: frozenset[str]
     cores: int
     memory_mb: int
 
 
 def detect(lease_dir: str, environ: Mapping[str, str] = os.environ, *, slurm_expected: bool = False) -> Cluster:
     """Detect the cluster. `slurm_expected`: Slurm answered here before, so no answer means that it is down."""
-    looks = look(lease_dir, environ)
-    return describe(_decide(looks, environ, slurm_expected), looks, environ)
+    findings = inspect(lease_dir, environ)
+    # Slurm may manage this machine's own GPUs, so it comes first. Inside an allocation, runs stay in it.
+    has_slurm = findings.slurm.answers or findings.slurm.is_configured or slurm_expected
+    if has_slurm and _ALLOCATION not in environ:
+        kind = ClusterType.SLURM
+    else:
+        kind = ClusterType.LOCAL_GPU if findings.gpus else ClusterType.CPU_ONLY
+    return describe(kind, findings, environ)
 
 
-def look(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Looks:
-    driver = _ask_driver()
-    return Looks(
+def inspect(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Findings:
+    driver = _query_driver()
+    return Findings(
         driver=driver,
         slurm=probe_slurm(environ),
         gpus=with_leases(visible(driver.gpus, environ), lease_dir),
-        others=frozenset(machine.other_people()),
+        other_users=frozenset(machine.other_users()),
         cores=machine.usable_cores(),
         memory_mb=machine.usable_memory_mb(),
     )
 
 
-def look_at_gpus(lease_dir: str, environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
-    """Query only the GPUs."""
-    return with_leases(visible(_ask_driver().gpus, environ), lease_dir)
+def query_gpus(lease_dir: str, environ: Mapping[str, str] = os.environ) -> tuple[Gpu, ...]:
+    return with_leases(visible(_query_driver().gpus, environ), lease_dir)
 
 
-def _ask_driver() -> Detection:
+def _query_driver() -> Detection:
     return run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
 
 
-def _decide(looks: Looks, environ: Mapping[str, str], slurm_expected: bool) -> ClusterType:
-    """Prefer Slurm to this machine's own GPUs, which it may manage; but inside an allocation runs stay in it."""
-    silent_but_there = looks.slurm.is_configured or slurm_expected
-    if _ALLOCATION not in environ and (looks.slurm.answers or silent_but_there):
-        return ClusterType.SLURM
-    return ClusterType.LOCAL_GPU if looks.gpus else ClusterType.CPU_ONLY
-
-
-def describe(kind: ClusterType, looks: Looks, environ: Mapping[str, str] = os.environ) -> Cluster:
+def describe(kind: ClusterType, findings: Findings, environ: Mapping[str, str] = os.environ) -> Cluster:
     """Describe the machine, or the cluster around it, as one of the three types."""
-    on_slurm = kind is ClusterType.SLURM
-    gpus = looks.gpus if kind is ClusterType.LOCAL_GPU else ()
-    gpu_count = looks.slurm.gpu_count if on_slurm else len(gpus)
-    cores = (looks.slurm.cpu_count or looks.cores) if on_slurm else looks.cores
-    well = looks.slurm.well  # nodes that are down are counted, but start nothing
+    on_slurm, slurm = kind is ClusterType.SLURM, findings.slurm
+    gpus = findings.gpus if kind is ClusterType.LOCAL_GPU else ()
+    gpu_count = slurm.gpu_count if on_slurm else len(gpus)
+    cores = (slurm.cpu_count or findings.cores) if on_slurm else findings.cores
+    well = slurm.well  # nodes that are down are counted, but start nothing
     usable = (well.gpu_count, well.cpu_count) if on_slurm else (gpu_count, cores)
+    status = ClusterStatus.HEALTHY
+    if on_slurm and not slurm.answers:
+        status = ClusterStatus.OFFLINE
+    elif findings.driver.errors or (on_slurm and slurm.unwell):
+        status = ClusterStatus.DEGRADED
     return Cluster(
         type=kind,
-        status=_health(kind, looks),
+        status=status,
         gpus=gpus,
         gpu_count=gpu_count,
         cpu_count=cores,
-        memory_total_mb=(looks.slurm.memory_mb or looks.memory_mb) if on_slurm else looks.memory_mb,
-        node_count=max(1, len(looks.slurm.nodes)) if on_slurm else 1,
+        memory_total_mb=(slurm.memory_mb or findings.memory_mb) if on_slurm else findings.memory_mb,
+        node_count=max(1, len(slurm.nodes)) if on_slurm else 1,
         head_node=socket.gethostname(),
-        partitions=looks.slurm.partitions if on_slurm else (),
-        nodes=looks.slurm.machines if on_slurm else (),
-        shared_machine=bool(looks.others),
-        gpuwrap=advise_gpuwrap(kind, bool(looks.others)),
+        partitions=slurm.partitions if on_slurm else (),
+        nodes=slurm.machines if on_slurm else (),
+        shared_machine=bool(findings.other_users),
+        gpuwrap=advise_gpuwrap(kind, bool(findings.other_users)),
         max_parallel=advise_parallel(kind, *usable),
-        evidence=tuple(_evidence(looks, environ)),
+        evidence=tuple(_evidence(findings, environ)),
         last_detected_at=now(),
     )
-
-
-def _health(kind: ClusterType, looks: Looks) -> ClusterStatus:
-    if kind is ClusterType.SLURM and not looks.slurm.answers:
-        return ClusterStatus.OFFLINE
-    unwell = looks.driver.errors or (kind is ClusterType.SLURM and looks.slurm.unwell)
-    return ClusterStatus.DEGRADED if unwell else ClusterStatus.HEALTHY
 
 
 def visible(gpus: tuple[Gpu, ...], environ: Mapping[str, str]) -> tuple[Gpu, ...]:
@@ -122,31 +117,17 @@ def with_leases(gpus: tuple[Gpu, ...], lease_dir: str) -> tuple[Gpu, ...]:
     return tuple(replace(gpu, lease=held.get(gpu.uuid)) for gpu in gpus)
 
 
-def _evidence(looks: Looks, environ: Mapping[str, str]) -> list[DetectionDetail]:
-    found = [DetectionDetail(looked_at="GPU driver (NVML, then nvidia-smi)", said=_driver_words(looks.driver))]
+def _evidence(findings: Findings, environ: Mapping[str, str]) -> list[DetectionDetail]:
+    driver, slurm = findings.driver, findings.slurm
+    driver_answer = f"{len(driver.gpus)} GPU(s) by {driver.source}" if driver.gpus else "no GPU driver answers"
+    details = [("GPU driver (NVML, then nvidia-smi)", "; ".join(driver.errors) or driver_answer)]
     if "CUDA_VISIBLE_DEVICES" in environ:
-        found.append(
-            DetectionDetail(looked_at="CUDA_VISIBLE_DEVICES of the server", said=environ["CUDA_VISIBLE_DEVICES"])
-        )
-    found += _slurm_evidence(looks.slurm, environ)
-    found.append(DetectionDetail(looked_at="cores usable here", said=str(looks.cores)))
-    words = ", ".join(sorted(looks.others)) or "nobody else"
-    found.append(DetectionDetail(looked_at="other users' logins and processes", said=words))
-    return found
-
-
-def _slurm_evidence(slurm: SlurmProbe, environ: Mapping[str, str]) -> list[DetectionDetail]:
-    found = [DetectionDetail(looked_at="Slurm (sinfo)", said=slurm.said)]
-    named = [name for name in ("SLURM_CONF", _ALLOCATION) if name in environ]
-    found += [DetectionDetail(looked_at=f"{name} of the server", said=environ[name]) for name in named]
+        details.append(("CUDA_VISIBLE_DEVICES of the server", environ["CUDA_VISIBLE_DEVICES"]))
+    details.append(("Slurm (sinfo)", slurm.said))
+    variables = [name for name in ("SLURM_CONF", _ALLOCATION) if name in environ]
+    details += [(f"{name} of the server", environ[name]) for name in variables]
     if slurm.unwell:
-        found.append(
-            DetectionDetail(looked_at="Slurm nodes that are not well", said=", ".join(slurm.unwell[:_NAMED_NODES]))
-        )
-    return found
-
-
-def _driver_words(found: Detection) -> str:
-    if found.errors:
-        return "; ".join(found.errors)
-    return f"{len(found.gpus)} GPU(s) by {found.source}" if found.gpus else "no GPU driver answers"
+        details.append(("Slurm nodes that are not well", ", ".join(slurm.unwell[:_NAMED_NODES])))
+    details.append(("cores usable here", str(findings.cores)))
+    details.append(("other users' logins and processes", ", ".join(sorted(findings.other_users)) or "nobody else"))
+    return [DetectionDetail(looked_at=source, said=result) for source, result in details]

@@ -15,17 +15,17 @@ from labwright.domain.gpu import Gpu, GpuMoment, GpuTrace, gpu_traces
 from labwright.files import all_lines, append_whole, write_whole
 
 log = logging.getLogger(__name__)
-LOOK_SECONDS = 15.0
+SAMPLE_SECONDS = 15.0
 KEPT_SECONDS = 12 * 3600.0
-_MOST = int(KEPT_SECONDS / LOOK_SECONDS)
+_MOST = int(KEPT_SECONDS / SAMPLE_SECONDS)
 
 
 class GpuHistory:
-    """`look` returns the cards as they are now; none if there are none, or if the driver does not respond."""
+    """`sample` returns the current GPUs, or none if the driver does not respond."""
 
-    def __init__(self, path: Path, look: Callable[[], Iterable[Gpu]]) -> None:
+    def __init__(self, path: Path, sample: Callable[[], Iterable[Gpu]]) -> None:
         self._path = path
-        self._look = look
+        self._sample = sample
         self._moments: deque[GpuMoment] = deque(maxlen=_MOST)
         self._lines = 0
         self._changing = threading.Lock()
@@ -33,7 +33,17 @@ class GpuHistory:
         self._thread = threading.Thread(target=self._loop, name="gpu-history", daemon=True)
 
     def start(self) -> None:
-        self._load(time.time())
+        """Read the samples of the previous server, then start the thread. Skip lines that are not valid."""
+        now = time.time()
+        lines, _ = all_lines(str(self._path))
+        for line in lines:
+            try:
+                moment = GpuMoment.from_dict(json.loads(line))
+            except (ValueError, KeyError, TypeError, AttributeError):
+                continue
+            if now - KEPT_SECONDS < moment.at <= now:
+                self._moments.append(moment)
+        self._lines = len(lines)
         self._thread.start()
 
     def close(self) -> None:
@@ -48,7 +58,7 @@ class GpuHistory:
 
     def note(self, at: float) -> None:
         """Take a sample. It is written before `read` can return it, so a kill loses nothing that was shown."""
-        moment = GpuMoment.of(self._look(), at)
+        moment = GpuMoment.of(self._sample(), at)
         if not moment.cards:
             return
         try:
@@ -63,19 +73,7 @@ class GpuHistory:
                 self.note(time.time())
             except OSError as error:  # a full disk, or no free process; the next sample may work
                 log.warning("the GPU sample could not be written: %s", error)
-            self._closing.wait(LOOK_SECONDS)
-
-    def _load(self, now: float) -> None:
-        """Read the samples of the previous server. Skip lines that are cut off or not valid."""
-        lines, _ = all_lines(str(self._path))
-        for line in lines:
-            try:
-                moment = GpuMoment.from_dict(json.loads(line))
-            except (ValueError, KeyError, TypeError, AttributeError):
-                continue
-            if now - KEPT_SECONDS < moment.at <= now:
-                self._moments.append(moment)
-        self._lines = len(lines)
+            self._closing.wait(SAMPLE_SECONDS)
 
     def _write(self, moment: GpuMoment) -> None:
         """Append the sample. Rewrite the file once it has twice as many lines as are kept."""

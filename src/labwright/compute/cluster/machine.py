@@ -35,9 +35,11 @@ def usable_cores(root: Path = Path("/")) -> int:
     """Return the usable cores by affinity (which a cpuset sets too) and by the quotas of our cgroup and its parents."""
     cores = len(os.sched_getaffinity(0))
     for folder in _cgroup_folders(root, "cpu"):
-        limit = _quota_v2(folder) or _quota_v1(folder)
-        if limit:
-            cores = min(cores, max(1, int(limit)))
+        version_1 = (_text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us"))
+        version_2 = tuple(_text(folder / "cpu.max").partition(" ")[::2])
+        for quota, period in (version_1, version_2):
+            if quota.isdigit() and period.isdigit() and int(quota) and int(period):
+                cores = min(cores, max(1, int(quota) // int(period)))
     return cores
 
 
@@ -64,16 +66,6 @@ def _cgroup_folders(root: Path, controller: str) -> list[Path]:
     return found or [root / "sys/fs/cgroup", root / "sys/fs/cgroup" / controller]
 
 
-def _quota_v2(folder: Path) -> float | None:
-    quota, _, period = _text(folder / "cpu.max").partition(" ")
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
-
-
-def _quota_v1(folder: Path) -> float | None:
-    quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
-    return int(quota) / int(period) if quota.isdigit() and period.isdigit() and int(period) else None
-
-
 def _text(path: Path) -> str:
     try:
         return path.read_text().strip()
@@ -81,8 +73,8 @@ def _text(path: Path) -> str:
         return ""
 
 
-def other_people() -> set[str]:
-    """Return other users with a login or a process here: they are the sign of a shared machine."""
+def other_users() -> set[str]:
+    """Return other users with a login or a process here: then the machine is shared."""
     own = os.getuid()
     found = {login.name for login in psutil.users()}
     for process in psutil.process_iter(["uids", "username"]):

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from labwright.compute.cluster import machine
-from labwright.compute.cluster.detect import Looks, describe, detect, look, look_at_gpus, with_leases
+from labwright.compute.cluster.detect import describe, detect, inspect, query_gpus, with_leases
 from labwright.domain.cluster import Cluster, ClusterSource, ClusterStatus, ClusterType, advise_gpuwrap, advise_parallel
 from labwright.domain.errors import Invalid
 from labwright.domain.gpu import Gpu
@@ -20,86 +20,85 @@ class ClusterState:
     def __init__(self, lease_dir: str) -> None:
         self._lease_dir = lease_dir
         self._lock = threading.Lock()  # one query of the driver at a time
-        self._looked_at = 0.0
+        self._detected_at = 0.0
         self.slurm_expected = False  # Slurm has answered here before
         self.cards_expected: tuple[Gpu, ...] = ()  # from the last answer of the driver
         self.current = Cluster(type=ClusterType.CPU_ONLY)
 
     def detect(self) -> Cluster:
         with self._lock:
-            self.current = self._look()
+            self.current = self._detect()
             return self.current
 
-    def _look(self) -> Cluster:
+    def _detect(self) -> Cluster:
         """Detect. If the driver does not answer, keep the known GPUs and mark the cluster as degraded."""
         seen = detect(self._lease_dir, slurm_expected=self.slurm_expected)
-        self._looked_at = time.monotonic()
+        self._detected_at = time.monotonic()
         if seen.type is ClusterType.SLURM and seen.status is not ClusterStatus.OFFLINE:
             self.slurm_expected = True
         if seen.gpus or not _is_silent_driver(seen):
             self.cards_expected = seen.gpus
-        return _with_what_was_known(seen, self.current, self.cards_expected)
+        return _keep_known(seen, self.current, self.cards_expected)
 
     def fresh(self) -> Cluster:
         """Return the cluster with current GPU use. Readers within two seconds share one query of the driver."""
         if self.current.type is ClusterType.SLURM:
-            return self._fresh_slurm()
+            # Do not wait for another thread's query: with the controller down it takes long.
+            is_old = time.monotonic() - self._detected_at > _SLURM_FRESH_SECONDS
+            if is_old and self._lock.acquire(blocking=False):
+                try:
+                    self.current = self._detect_slurm()
+                finally:
+                    self._lock.release()
+            return self.current
         if not self.current.gpus:
             return self.current
         with self._lock:
-            if time.monotonic() - self._looked_at > _FRESH_SECONDS:
-                seen = self._look()
+            if time.monotonic() - self._detected_at > _FRESH_SECONDS:
+                seen = self._detect()
                 self.current = replace(self.current, gpus=seen.gpus, status=seen.status, evidence=seen.evidence)
-                self._note_company(seen.shared_machine)
+                self._update_shared(seen.shared_machine)
             return replace(self.current, gpus=with_leases(self.current.gpus, self._lease_dir))
 
-    def look_around(self) -> tuple[Gpu, ...]:
-        """Return the GPUs, and note other users. Called every few seconds, so Slurm is not queried.
+    def sample_gpus(self) -> tuple[Gpu, ...]:
+        """Return the GPUs, and update whether the machine is shared. Called every few seconds.
 
-        A driver or a controller that did not answer before is queried again, so that nobody has to do that by hand.
+        Slurm and a driver without known GPUs are queried only if they did not answer before, so that nobody has to
+        detect again by hand.
         """
         with self._lock:
-            if self._is_unanswered:
-                self.current = self._slurm_now() if self.current.type is ClusterType.SLURM else self._look()
+            is_silent = _is_silent_driver(self.current) and self.current.source is ClusterSource.DETECTED
+            if is_silent or self.current.status is ClusterStatus.OFFLINE:
+                self.current = self._detect_slurm() if self.current.type is ClusterType.SLURM else self._detect()
             if not self.current.gpus:
                 return ()
-            self._note_company(bool(machine.other_people()))
-        return look_at_gpus(self._lease_dir)
+            self._update_shared(bool(machine.other_users()))
+        return query_gpus(self._lease_dir)
 
-    @property
-    def _is_unanswered(self) -> bool:
-        """Whether the driver or the controller did not answer. Known GPUs are queried anyway."""
-        is_hidden = _is_silent_driver(self.current) and self.current.source is ClusterSource.DETECTED
-        return is_hidden or self.current.status is ClusterStatus.OFFLINE
-
-    def _note_company(self, is_shared: bool) -> None:
+    def _update_shared(self, is_shared: bool) -> None:
         """Update whether the machine is shared: users come and go. A value set by hand stays."""
         if self.current.source is ClusterSource.DETECTED and self.current.shared_machine != is_shared:
             advice = advise_gpuwrap(self.current.type, is_shared)
             self.current = replace(self.current, shared_machine=is_shared, gpuwrap=advice)
 
-    def _fresh_slurm(self) -> Cluster:
-        """Do not wait for another thread's query: with the controller down it takes long."""
-        if time.monotonic() - self._looked_at > _SLURM_FRESH_SECONDS and self._lock.acquire(blocking=False):
-            try:
-                self.current = self._slurm_now()
-            finally:
-                self._lock.release()
-        return self.current
-
-    def _slurm_now(self) -> Cluster:
-        self._looked_at = time.monotonic()
-        seen = _with_what_was_known(describe(ClusterType.SLURM, look(self._lease_dir)), self.current, ())
+    def _detect_slurm(self) -> Cluster:
+        self._detected_at = time.monotonic()
+        seen = _keep_known(describe(ClusterType.SLURM, inspect(self._lease_dir)), self.current, ())
         return replace(seen, source=self.current.source, parallel_by_hand=self.current.parallel_by_hand)
 
     def set_by_hand(
         self, kind: ClusterType, parallel: int | None, shared: bool | None, *, must_answer: bool = True
     ) -> Cluster:
         """Set the type by hand; the rest is still detected. Raises Invalid for a type that is impossible here."""
-        looks = look(self._lease_dir)
-        if must_answer:
-            _refuse_impossible(kind, looks)
-        seen = describe(kind, looks)
+        findings = inspect(self._lease_dir)
+        if must_answer and kind is ClusterType.SLURM and not findings.slurm.answers:
+            raise Invalid(
+                f"Slurm does not answer on this machine: {findings.slurm.said.removesuffix('.')}.",
+                hint="Choose local_gpu or cpu_only; or start the server where sinfo works (SLURM_CONF).",
+            )
+        if must_answer and kind is ClusterType.LOCAL_GPU and not findings.gpus:
+            raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or repair the driver.")
+        seen = describe(kind, findings)
         is_shared = seen.shared_machine if shared is None else shared
         with self._lock:
             self.current = replace(
@@ -117,15 +116,15 @@ def _is_silent_driver(seen: Cluster) -> bool:
     return seen.type is ClusterType.CPU_ONLY and seen.status is ClusterStatus.DEGRADED
 
 
-def _with_what_was_known(seen: Cluster, known: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
-    """Keep known GPUs and partitions if the driver or Slurm does not answer, with the new status."""
+def _keep_known(seen: Cluster, known: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
+    """Keep known GPUs and partitions if the driver or Slurm does not answer, with the new status.
+
+    Without known GPUs, runs would start beside each other on GPUs without a lease.
+    """
     if seen.status is ClusterStatus.OFFLINE and known.partitions:
         return replace(known, status=seen.status, evidence=seen.evidence)
-    return _with_cards(seen, cards) if cards and _is_silent_driver(seen) else seen
-
-
-def _with_cards(seen: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
-    """Add known GPUs: without them runs would start beside each other on GPUs without a lease."""
+    if not cards or not _is_silent_driver(seen):
+        return seen
     kind = ClusterType.LOCAL_GPU
     return replace(
         seen,
@@ -135,13 +134,3 @@ def _with_cards(seen: Cluster, cards: tuple[Gpu, ...]) -> Cluster:
         gpuwrap=advise_gpuwrap(kind, seen.shared_machine),
         max_parallel=advise_parallel(kind, len(cards), seen.cpu_count),
     )
-
-
-def _refuse_impossible(kind: ClusterType, looks: Looks) -> None:
-    if kind is ClusterType.SLURM and not looks.slurm.answers:
-        raise Invalid(
-            f"Slurm does not answer on this machine: {looks.slurm.said.removesuffix('.')}.",
-            hint="Choose local_gpu or cpu_only; or start the server where sinfo works (SLURM_CONF).",
-        )
-    if kind is ClusterType.LOCAL_GPU and not looks.gpus:
-        raise Invalid("No GPU driver answers on this machine.", hint="Choose cpu_only, or repair the driver.")

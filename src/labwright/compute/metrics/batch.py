@@ -1,7 +1,7 @@
 """Some lines of one metric file: parsed outside of a transaction, then stored in portions, so that others can write.
 
-Besides numbers a line may carry an alert, a configuration, an artifact or what the writer refused. What cannot be used
-is counted and shown with the run (`Refusals`).
+Besides numbers, a line may have an alert, a configuration, an artifact or values that the writer refused. Values that
+cannot be used are counted and shown with the run (`Refusals`).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _Fact = tuple[Callable[["MetricBatch", Transaction, Any, dict[str, Any]], None],
 
 
 class MetricBatch:
-    """`read` sorts lines into series, outside of a transaction. Nobody else reads lines of this run meanwhile."""
+    """`read` sorts lines into series, outside of a transaction. Meanwhile no other thread reads lines of this run."""
 
     def __init__(self, connection: sqlite3.Connection, run: Run, source: str, attempt: int) -> None:
         self._connection = connection
@@ -58,6 +58,7 @@ class MetricBatch:
         self._sent: dict[tuple[str, str], IdempotencyKey] = {}
         self._refused = Refusals(source)
         self._script_alerts: set[str] | None = None  # rules of the open ones; None until they are read
+        self._find: Callable[[str], Series | None]
 
     def read(self, lines: list[bytes]) -> None:
         for line in lines:
@@ -69,10 +70,14 @@ class MetricBatch:
             except ValueError:
                 self._refused.add("(a line)", "it is not JSON")
                 continue
-            self._take_entry(entry)
+            self._read_entry(entry)
         self._keys = list(self._points)
         self._room = MAX_KEYS - metrics.count_own_series(self._connection, self._run.id)
-        self._find = self._finder()
+        series = (self._run.id, self._source, self._attempt)
+        if len(self._points) > _MANY_KEYS:
+            self._find = metrics.series_of_source(self._connection, *series).get
+        else:
+            self._find = lambda key: metrics.find_series(self._connection, key, *series)
 
     @property
     def key_count(self) -> int:
@@ -102,8 +107,8 @@ class MetricBatch:
 
     def store_rest(self, tx: Transaction) -> None:
         """Store everything but the points: once, with the last points."""
-        for take, about, entry in self._facts:
-            take(self, tx, about, entry)
+        for store, fact, entry in self._facts:
+            store(self, tx, fact, entry)
         for key in self._sent.values():
             remember(tx, key, None)
         self._refused.record(tx, self._run)
@@ -111,26 +116,20 @@ class MetricBatch:
     def _refuse_key(self, key: str) -> None:
         self._refused.add("(more keys)", f"a run may have {MAX_KEYS} series", len(self._points[key]))
 
-    def _finder(self) -> Callable[[str], Series | None]:
-        of = (self._run.id, self._source, self._attempt)
-        if len(self._points) > _MANY_KEYS:
-            return metrics.series_of_source(self._connection, *of).get
-        return lambda key: metrics.find_series(self._connection, key, *of)
-
-    def _take_entry(self, entry: Any) -> None:
+    def _read_entry(self, entry: Any) -> None:
         if not isinstance(entry, dict):
             self._refused.add("(a line)", "it is not an object")
         elif "m" in entry:
-            self._take_numbers(entry)
+            self._read_numbers(entry)
         elif "once" in entry:
-            self._take_once(entry["once"], entry.get("lines"))
+            self._read_once(entry["once"], entry.get("lines"))
         elif "source" in entry:
-            self._facts.append((MetricBatch._take_header, entry, entry))
+            self._facts.append((MetricBatch._store_header, entry, entry))
         else:
-            found = ((handle, entry[kind]) for kind, handle in _OTHER.items() if isinstance(entry.get(kind), dict))
-            self._facts += [(handle, about, entry) for handle, about in found]
+            kinds = [kind for kind in _FACT_HANDLERS if isinstance(entry.get(kind), dict)]
+            self._facts += [(_FACT_HANDLERS[kind], entry[kind], entry) for kind in kinds]
 
-    def _take_numbers(self, entry: dict[str, Any]) -> None:
+    def _read_numbers(self, entry: dict[str, Any]) -> None:
         step, moment, numbers = as_step(entry.get("s")), as_time(entry.get("t")), entry["m"]
         if step is None or moment is None or not isinstance(numbers, dict):
             self._refused.add("(a line)", "it needs a whole step, a time and numbers by key")
@@ -147,7 +146,7 @@ class MetricBatch:
             points.times.append(moment)
             points.values.append(number)
 
-    def _take_once(self, sent: Any, lines: Any) -> None:
+    def _read_once(self, sent: Any, lines: Any) -> None:
         """Take points sent with an idempotency key once: a client that got no reply has sent them again."""
         if not isinstance(sent, dict) or not isinstance(lines, list):
             self._refused.add("(a line)", "it needs a key and lines")
@@ -164,44 +163,48 @@ class MetricBatch:
             return
         self._sent[key.key, key.request] = key
         for line in lines:
-            self._take_entry(line if isinstance(line, dict) and "m" in line else None)
+            self._read_entry(line if isinstance(line, dict) and "m" in line else None)
 
-    def _take_header(self, tx: Transaction, header: dict[str, Any], _entry: dict[str, Any]) -> None:
+    def _store_header(self, tx: Transaction, header: dict[str, Any], _entry: dict[str, Any]) -> None:
         """Apply the arguments of `init`: a name and notes if the run has none, and more tags."""
         current = runs.get(tx.connection, self._run.id)
+        name = str(header.get("name") or "")[:_NAME_LENGTH].strip()
+        has_default_name = not current.sweep_id and current.name == name_from(current.command)
+        tags = header["tags"][:_MOST_TAGS] if isinstance(header.get("tags"), list) else []
         changed = current.evolve(
-            name=_name_in(header, current),
-            tags=_tags_in(header, current),
+            name=name if name and has_default_name else current.name,
+            tags=tuple(dict.fromkeys([*current.tags, *(str(tag)[:_TAG_LENGTH] for tag in tags)])),
             notes=current.notes or str(header.get("notes") or "")[:_NOTES_LENGTH],
         )
         if changed != current:
             self._run = runs.change(tx, current, changed, _by(current))
 
-    def _take_alert(self, tx: Transaction, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
+    def _store_alert(self, tx: Transaction, alert: dict[str, Any], _entry: dict[str, Any]) -> None:
         title, text = str(alert.get("title", ""))[:200], str(alert.get("text", ""))[:5000]
-        message = f"{title}: {text}" if title and text else title or text or "An alert without words."
+        message = f"{title}: {text}" if title and text else title or text or "An alert without a text."
         severity = _SEVERITY.get(str(alert.get("level", "")).upper(), Severity.WARNING)
-        if self._has_room_for_alert(tx, f"sdk:{title}"):
-            raise_alert(tx, self._run, f"sdk:{title}", message, severity, ("ignore", "stop"), by=_by(self._run))
-        else:
-            self._refused.add(ALERT_CALL, f"{MAX_SCRIPT_ALERTS} alerts of the script are open")
-
-    def _has_room_for_alert(self, tx: Transaction, rule: str) -> bool:
         if self._script_alerts is None:
             pending = alerts.pending_of_run(tx.connection, self._run.id)
             self._script_alerts = {alert.rule for alert in pending if alert.rule.startswith("sdk:")}
+        rule = f"sdk:{title}"
         if rule not in self._script_alerts and len(self._script_alerts) >= MAX_SCRIPT_ALERTS:
-            return False
+            self._refused.add(ALERT_CALL, f"{MAX_SCRIPT_ALERTS} alerts of the script are open")
+            return
         self._script_alerts.add(rule)
-        return True
+        raise_alert(tx, self._run, rule, message, severity, ("ignore", "stop"), by=_by(self._run))
 
-    def _take_config(self, tx: Transaction, config: dict[str, Any], _entry: dict[str, Any]) -> None:
+    def _store_config(self, tx: Transaction, config: dict[str, Any], _entry: dict[str, Any]) -> None:
         current = runs.get(tx.connection, self._run.id)
-        changed = _with_config(current, _plain(config))
+        plain: dict[str, Any] = json.loads(json.dumps(config, default=str), parse_constant=str)  # else as text
+        if current.trial is not None:  # the parameters of the sweep stay: they identify the configuration
+            changed = current.evolve(params={**plain, **current.params})
+        else:
+            params = {**current.params, **plain}
+            changed = current.evolve(params=params, config_hash=config_hash(params) if params else None)
         if changed != current:
             self._run = runs.change(tx, current, changed, _by(current))
 
-    def _take_artifact(self, tx: Transaction, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
+    def _store_artifact(self, tx: Transaction, artifact: dict[str, Any], entry: dict[str, Any]) -> None:
         metric_files.add_artifact(
             tx,
             self._run.id,
@@ -213,48 +216,22 @@ class MetricBatch:
             time=rfc3339(as_time(entry.get("t")) or 0.0),
         )
 
-    def _take_refused(self, _tx: Transaction, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
+    def _store_refused(self, _tx: Transaction, refused: dict[str, Any], _entry: dict[str, Any]) -> None:
         count = refused.get("count")
         times = count if type(count) is int and 0 < count < _MAX_COUNT else 1
         self._refused.add(str(refused.get("key", ""))[:80], str(refused.get("why", ""))[:200], times)
 
 
-_OTHER: dict[str, Callable[[MetricBatch, Transaction, dict[str, Any], dict[str, Any]], None]] = {
-    "alert": MetricBatch._take_alert,
-    "config": MetricBatch._take_config,
-    "artifact": MetricBatch._take_artifact,
-    "refused": MetricBatch._take_refused,
+_FACT_HANDLERS: dict[str, Callable[[MetricBatch, Transaction, dict[str, Any], dict[str, Any]], None]] = {
+    "alert": MetricBatch._store_alert,
+    "config": MetricBatch._store_config,
+    "artifact": MetricBatch._store_artifact,
+    "refused": MetricBatch._store_refused,
 }
 
 
 def _by(run: Run) -> str:
     return str(Actor(Scope.RUN, run.id))
-
-
-def _name_in(header: dict[str, Any], run: Run) -> str:
-    name = str(header.get("name") or "")[:_NAME_LENGTH].strip()
-    return name if name and not run.sweep_id and run.name == name_from(run.command) else run.name
-
-
-def _tags_in(header: dict[str, Any], run: Run) -> tuple[str, ...]:
-    given = header.get("tags")
-    own = [str(tag)[:_TAG_LENGTH] for tag in given[:_MOST_TAGS]] if isinstance(given, list) else []
-    return tuple(dict.fromkeys([*run.tags, *own]))
-
-
-def _with_config(run: Run, config: dict[str, Any]) -> Run:
-    """Add parameters. Those that a sweep set stay: they say which configuration the run is."""
-    if run.trial is not None:
-        return run.evolve(params={**config, **run.params})
-    params = {**run.params, **config}
-    return run.evolve(params=params, config_hash=config_hash(params) if params else None)
-
-
-def _plain(config: dict[str, Any]) -> dict[str, Any]:
-    """Keep what JSON can hold everywhere, and convert the rest to text."""
-    text = json.dumps(config, default=str)
-    found: dict[str, Any] = json.loads(text, parse_constant=str)
-    return found
 
 
 _SHOWN = 10  # with reasons, per run
@@ -263,7 +240,7 @@ ALERT_CALL = "alert()"
 
 
 class Refusals:
-    """What could not be used of one source and one batch, with reasons."""
+    """Values of one source and one batch that could not be used, with reasons."""
 
     def __init__(self, source: str) -> None:
         self._source = source
@@ -279,15 +256,6 @@ class Refusals:
             return
         before = runs.get(tx.connection, run.id).refused
         shown: list[dict[str, Any]] = list(before.get("first", ()))
-        fresh = self._merge(shown)
-        metrics.save_refused(tx, run.id, {"count": before.get("count", 0) + self._counts.total(), "first": shown})
-        if fresh:
-            reasons = "; ".join(f"{entry['key']}: {entry['why']}" for entry in fresh)
-            runs.notice(tx, run, "system", f"Not stored as metrics from {self._source}: {reasons}")
-        _report_more_alerts(tx, run, shown)
-
-    def _merge(self, shown: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Merge into the entries that are shown, and return the new ones."""
         known = {(entry["source"], entry["key"]): entry for entry in shown}
         fresh = []
         for key, why in self._why.items():
@@ -297,7 +265,11 @@ class Refusals:
             elif len(shown) < _SHOWN or key == ALERT_CALL:
                 fresh.append({"source": self._source, "key": key, "why": why, "count": self._counts[key]})
                 shown.append(fresh[-1])
-        return fresh
+        metrics.save_refused(tx, run.id, {"count": before.get("count", 0) + self._counts.total(), "first": shown})
+        if fresh:
+            reasons = "; ".join(f"{entry['key']}: {entry['why']}" for entry in fresh)
+            runs.notice(tx, run, "system", f"Not stored as metrics from {self._source}: {reasons}")
+        _report_more_alerts(tx, run, shown)
 
 
 def _report_more_alerts(tx: Transaction, run: Run, shown: list[dict[str, Any]]) -> None:

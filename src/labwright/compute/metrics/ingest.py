@@ -38,30 +38,30 @@ _LITTLE_BYTES = 64 << 10
 _SCRIPT = "sdk"
 _HALF_A_LINE = "(half a line)"
 _MARKED_BYTES = 256
-_LOOK_AGAIN_SECONDS = 0.25
-_WEIGH_SECONDS = 5.0
-_WEIGH_SHARE = 0.02  # of the time
-_LONGEST_WEIGHED = 100_000  # points of a series; the statistics of a longer one are computed when its run has ended
+_RECHECK_SECONDS = 0.25
+_STATISTICS_SECONDS = 5.0
+_STATISTICS_SHARE = 0.02  # of the time
+_LONGEST_COMPUTED = 100_000  # points of a series; the statistics of a longer one are computed when its run has ended
 _PAUSE_SECONDS = 0.1  # gathers points: small portions cost the most
 
 
 class MetricIngest:
     """Reads in its own thread: a million points must not delay the engine."""
 
-    def __init__(self, lab: Lab, tell_finished: Callable[[str], None] = lambda _run_id: None) -> None:
+    def __init__(self, lab: Lab, on_finished: Callable[[str], None] = lambda _run_id: None) -> None:
         self._lab = lab
-        self._tell_finished = tell_finished
+        self._on_finished = on_finished
         self._todo: queue.Queue[str | None] = queue.Queue()
         self._waiting: set[str] = set()
         self._woken: set[str] = set()
         self._finishing: set[str] = set()  # ended; the thread reads the rest
         self._finished: set[str] = set()  # ended; the thread has read the rest
         self._grown: set[str] = set()  # have new points since their statistics were computed
-        self._weigh_at: dict[str, float] = {}  # active run -> when its statistics may be computed again
+        self._statistics_at: dict[str, float] = {}  # active run -> when its statistics may be computed again
         self._closing = threading.Event()
-        self._hands = threading.Condition()
-        self._in_hand: set[str] = set()
-        self._thread = threading.Thread(target=self._work, name="metrics", daemon=True)
+        self._unlocked = threading.Condition()
+        self._locked: set[str] = set()
+        self._thread = threading.Thread(target=self._loop, name="metrics", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
@@ -77,39 +77,40 @@ class MetricIngest:
             self._waiting.add(run_id)
             self._todo.put(run_id)
 
-    def _work(self) -> None:
+    def _loop(self) -> None:
         while True:
             try:
-                run_id = self._todo.get(timeout=_LOOK_AGAIN_SECONDS if self._woken else None)
+                run_id = self._todo.get(timeout=_RECHECK_SECONDS if self._woken else None)
             except queue.Empty:
-                self._look_again()
+                # The last points of a burst come without a wake-up, and some statistics had to wait.
+                woken, self._woken = self._woken, set()
+                for again in woken:
+                    self._read(again)
+                self._woken |= woken & self._grown
                 continue
             if run_id is None:
                 return
             self._waiting.discard(run_id)
             self._woken.add(run_id)
-            self._take_and_go_on(run_id)
+            self._read(run_id)
             if self._todo.empty():
                 time.sleep(_PAUSE_SECONDS)
 
-    def _look_again(self) -> None:
-        """Read runs again: the last points of a burst come without a wake-up, and some statistics had to wait."""
-        woken, self._woken = self._woken, set()
-        for run_id in woken:
-            self._take_and_go_on(run_id)
-        self._woken |= {run_id for run_id in woken if run_id in self._grown}
-
-    def _take_and_go_on(self, run_id: str) -> None:
+    def _read(self, run_id: str) -> None:
         is_last = run_id in self._finishing  # checked first: what is read from here on is complete
         try:
-            if self.take(run_id):
+            if self.take_batch(run_id):
                 self.soon(run_id)  # there is more; other runs go first
                 return
             if is_last or self._has_ended(run_id):
-                self._weigh_anew(run_id)
-                self._weigh_at.pop(run_id, None)
-            elif run_id in self._grown and time.monotonic() >= self._weigh_at.get(run_id, 0.0):
-                self._weigh_meanwhile(run_id)
+                self._update_statistics(run_id)
+                self._statistics_at.pop(run_id, None)
+            elif run_id in self._grown and time.monotonic() >= self._statistics_at.get(run_id, 0.0):
+                started = time.monotonic()
+                self._update_statistics(run_id, _LONGEST_COMPUTED)
+                now = time.monotonic()  # only now and then, so that points do not have to wait
+                pause = max(_STATISTICS_SECONDS, (now - started) / _STATISTICS_SHARE)
+                self._statistics_at[run_id] = now + pause
         except (LabwrightError, OSError, sqlite3.Error, ValueError, KeyError, TypeError, ArithmeticError) as error:
             log.error("Metrics of %s could not be read and are tried again: %r", run_id, error)
             if isinstance(error, StorageFailed):
@@ -117,10 +118,10 @@ class MetricIngest:
         if is_last:
             self._finishing.discard(run_id)
             self._finished.add(run_id)
-            self._tell_finished(run_id)
+            self._on_finished(run_id)
 
     def _has_ended(self, run_id: str) -> bool:
-        """Return whether the run has ended: points may still be sent to it."""
+        """Return whether the run has ended. Points may still be sent to it."""
         try:
             return runs.get(self._lab.db.reader(), run_id).is_terminal
         except NotFound:
@@ -129,27 +130,26 @@ class MetricIngest:
     def finish(self, run_id: str) -> bool:
         """Return whether all metrics of an ended run are read, so that it can be marked as ended.
 
-        Small files are read here. The thread reads large ones and then calls `tell_finished`, so that other runs can
+        Small files are read here. The thread reads large ones and then calls `on_finished`, so that other runs can
         end meanwhile.
         """
-        is_taken_beside = run_id in self._finishing or run_id in self._in_hand
+        is_read_elsewhere = run_id in self._finishing or run_id in self._locked
         if run_id in self._finished:
             self._finished.discard(run_id)
-        elif not is_taken_beside and sum(self._files(run_id).values()) <= _LITTLE_BYTES:
+        elif not is_read_elsewhere and sum(self._files(run_id).values()) <= _LITTLE_BYTES:
             self.drain(run_id)
         else:
             self._finishing.add(run_id)
             self.soon(run_id)
             return False
-        self._refuse_half_a_line(run_id)
+        self._report_half_a_line(run_id)
         return True
 
-    def _refuse_half_a_line(self, run_id: str) -> None:
-        """Report a file of the script that ends within a line: what came after it could not be written."""
+    def _report_half_a_line(self, run_id: str) -> None:
+        """Report a file of the script that ends within a line: the rest could not be written."""
         folder = self._lab.paths.run(run_id).metrics
-        if not any(
-            _source_of(name) == _SCRIPT and _ends_within_a_line(f"{folder}/{name}") for name in self._files(run_id)
-        ):
+        paths = [f"{folder}/{name}" for name in self._files(run_id) if _source_of(name) == _SCRIPT]
+        if all(_last_byte(path) == b"\n" for path in paths):
             return
         with self._lab.db.transaction() as tx:
             run = runs.get(tx.connection, run_id)
@@ -160,30 +160,23 @@ class MetricIngest:
 
     def drain(self, run_id: str) -> None:
         """Read everything now."""
-        while self.take(run_id):
+        while self.take_batch(run_id):
             pass
-        self._weigh_anew(run_id)
+        self._update_statistics(run_id)
 
-    def _weigh_meanwhile(self, run_id: str) -> None:
-        """Compute the statistics of an active run: only now and then, so that points do not have to wait."""
-        began = time.monotonic()
-        self._weigh_anew(run_id, _LONGEST_WEIGHED)
-        now = time.monotonic()
-        self._weigh_at[run_id] = now + max(_WEIGH_SECONDS, (now - began) / _WEIGH_SHARE)
-
-    def _weigh_anew(self, run_id: str, longest: float = math.inf) -> None:
-        """Compute statistics. Not with each batch: a whole series has to be read to find steps logged again."""
-        with self._alone_with(run_id):
+    def _update_statistics(self, run_id: str, longest: float = math.inf) -> None:
+        """Compute statistics. That is too slow for each batch: it reads whole series to find steps logged again."""
+        with self._lock(run_id):
             self._grown.discard(run_id)
-            found = metrics.weighed_anew(self._lab.db.reader(), run_id, longest)
-            if found:
+            statistics = metrics.weighed_anew(self._lab.db.reader(), run_id, longest)
+            if statistics:
                 with self._lab.db.transaction() as tx:
-                    metrics.save_statistics(tx, run_id, found)
+                    metrics.save_statistics(tx, run_id, statistics)
 
-    def take(self, run_id: str) -> bool:
+    def take_batch(self, run_id: str) -> bool:
         """Read one batch of each file of the run. Return whether there is more."""
-        with self._alone_with(run_id):
-            more = [self._take_file(run_id, name) for name in self._files(run_id)]
+        with self._lock(run_id):
+            more = [self._read_file(run_id, name) for name in self._files(run_id)]
             self._lab.unread.unmark(run_id, lambda: not self._files(run_id))
             if more:
                 self._grown.add(run_id)
@@ -192,17 +185,17 @@ class MetricIngest:
         return any(more)
 
     @contextlib.contextmanager
-    def _alone_with(self, run_id: str) -> Iterator[None]:
+    def _lock(self, run_id: str) -> Iterator[None]:
         """Lock a run: the engine reads the end of runs, the thread everything else, and no file is read twice."""
-        with self._hands:
-            self._hands.wait_for(lambda: run_id not in self._in_hand)
-            self._in_hand.add(run_id)
+        with self._unlocked:
+            self._unlocked.wait_for(lambda: run_id not in self._locked)
+            self._locked.add(run_id)
         try:
             yield
         finally:
-            with self._hands:
-                self._in_hand.discard(run_id)
-                self._hands.notify_all()
+            with self._unlocked:
+                self._locked.discard(run_id)
+                self._unlocked.notify_all()
 
     def _files(self, run_id: str) -> dict[str, int]:
         """Return the files whose size differs from what was read, with the difference in bytes.
@@ -220,22 +213,30 @@ class MetricIngest:
         unread = {name: abs(size - known.get(name, 0)) for _, name, size in sorted(written)}
         return {name: size for name, size in unread.items() if size}
 
-    def _take_file(self, run_id: str, name: str) -> bool:
+    def _read_file(self, run_id: str, name: str) -> bool:
         try:
-            return self._take_batch(runs.get(self._lab.db.reader(), run_id), name)
+            return self._read_batch(runs.get(self._lab.db.reader(), run_id), name)
         except NotFound:
             return False  # deleted meanwhile
 
-    def _take_batch(self, run: Run, name: str) -> bool:
-        """Read outside of a transaction, because a transaction blocks other writers."""
+    def _read_batch(self, run: Run, name: str) -> bool:
+        """Read and store a batch. Return whether there is more. A transaction blocks other writers, so it is short."""
         reader = self._lab.db.reader()
         row = metric_files.find(reader, run.id, name)
         path = f"{self._lab.paths.run(run.id).metrics}/{name}"
         file = _File(name, path, *(row or (0, _source_of(name), run.attempt, None, 0, 0)))
         if file.was_rewritten():
-            self._start_over(run, file)
+            file.position = file.part_keys = 0
+            message = f"{name} was truncated or rewritten; it is read from its start, and removed points are lost."
+            with self._lab.db.transaction() as tx:
+                runs.notice(tx, run, "system", message)
+                file.save(tx, run.id)
+        has_many = metrics.count_own_series(reader, run.id) >= _MANY_SERIES
+        size = _LARGE_BATCH_BYTES if has_many else _BATCH_BYTES
+        if file.part_keys:
+            size = file.part_end - file.position  # the same lines again
         with self._lab.unread.settled():
-            lines, end = complete_lines(path, file.position, self._batch_size(run.id, file))
+            lines, end = complete_lines(path, file.position, size)
         if file.position == 0 and lines:
             file.attempt = _attempt_in(lines[0], file.attempt)
         batch = MetricBatch(reader, run, file.source, file.attempt)
@@ -243,19 +244,6 @@ class MetricIngest:
         has_grown = end > file.position
         self._store(run.id, file, batch, end)
         return has_grown and os.path.getsize(path) > end
-
-    def _batch_size(self, run_id: str, file: _File) -> int:
-        if file.part_keys:
-            return file.part_end - file.position  # the same lines again
-        many = metrics.count_own_series(self._lab.db.reader(), run_id) >= _MANY_SERIES
-        return _LARGE_BATCH_BYTES if many else _BATCH_BYTES
-
-    def _start_over(self, run: Run, file: _File) -> None:
-        file.position = file.part_keys = 0
-        with self._lab.db.transaction() as tx:
-            message = f"{file.name} was truncated or rewritten; it is read from its start, and removed points are lost."
-            runs.notice(tx, run, "system", message)
-            file.save(tx, run.id)
 
     def _store(self, run_id: str, file: _File, batch: MetricBatch, end: int) -> None:
         """Store a batch, a part of its keys at a time together with the progress, so that a kill repeats nothing."""
@@ -308,10 +296,10 @@ def _source_of(name: str) -> str:
     return name.removesuffix(".jsonl").split("-")[0]
 
 
-def _ends_within_a_line(path: str) -> bool:
+def _last_byte(path: str) -> bytes:
     with open(path, "rb") as file:
         file.seek(-1, os.SEEK_END)
-        return file.read(1) != b"\n"
+        return file.read(1)
 
 
 def _mark_before(path: str, position: int) -> int:
@@ -323,7 +311,7 @@ def _mark_before(path: str, position: int) -> int:
 
 def _attempt_in(line: bytes, otherwise: int) -> int:
     try:
-        found = from_json(line).get("attempt", otherwise)
+        attempt = from_json(line).get("attempt", otherwise)
     except (ValueError, AttributeError):
         return otherwise
-    return found if isinstance(found, int) else otherwise
+    return attempt if isinstance(attempt, int) else otherwise

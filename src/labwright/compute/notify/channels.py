@@ -49,7 +49,7 @@ class Channel:
 
 
 def load_channels(paths: ProjectPaths, environ: Mapping[str, str] = os.environ) -> list[Channel]:
-    """Load the channels. Raises Invalid at the start, not when the first alert gets lost."""
+    """Load the channels. Raises Invalid if the file is wrong, so that the server does not start with it."""
     return channels_of(paths, load_tables(paths.project, TABLE), environ)
 
 
@@ -107,7 +107,11 @@ class _Entry:
 
     def channel(self, others: int) -> Channel:
         """Return the channel. `others`: how many channels of its kind came before, for its default name."""
-        self._check_keys()
+        if "url" in self._table:
+            hint = 'Write url_env = "MY_WEBHOOK_URL" and set that variable where the server is started, or url_file.'
+            raise self.wrong("the address is a secret and must not be in this file", hint)
+        if unknown := sorted(set(self._table) - set(_KEYS)):
+            raise self.wrong(f"unknown {', '.join(unknown)}", f"Known: {', '.join(_KEYS)}.")
         kind = self._text("kind")
         if kind not in _KINDS:
             raise self.wrong("`kind` is missing or unknown", f"Choose: {', '.join(_KINDS)}.")
@@ -122,7 +126,7 @@ class _Entry:
         )
 
     def _answers(self, kind: str) -> bool:
-        """Only a program may get a token: in a chat room or on a screen anybody could use it."""
+        """Return whether messages carry a token. Only a program may get one: in a chat room anybody could use it."""
         answers = self._table.get("answers", False)
         if not isinstance(answers, bool):
             raise self.wrong("`answers` must be true or false")
@@ -131,14 +135,6 @@ class _Entry:
         if answers and NotificationKind.APPROVAL not in self._events():
             raise self.wrong("`answers` needs approvals to answer", f'Put "{NotificationKind.APPROVAL}" into `events`.')
         return answers
-
-    def _check_keys(self) -> None:
-        if "url" in self._table:
-            hint = 'Write url_env = "MY_WEBHOOK_URL" and set that variable where the server is started, or url_file.'
-            raise self.wrong("the address is a secret and must not be in this file", hint)
-        unknown = sorted(set(self._table) - set(_KEYS))
-        if unknown:
-            raise self.wrong(f"unknown {', '.join(unknown)}", f"Known: {', '.join(_KEYS)}.")
 
     def _text(self, key: str) -> str:
         value = self._table.get(key, "")
@@ -166,8 +162,12 @@ class _Entry:
             return Desktop()
         if bool(variable) == bool(file):
             raise self.wrong("give one of `url_env` and `url_file`", "The address itself stays out of this file.")
-        text = self._from_variable(variable) if variable else self._from_file(self._project / Path(file).expanduser())
-        url = text.strip()
+        if "://" in variable:
+            raise self.wrong("`url_env` is the name of a variable, not the address")
+        if variable and not self._environ.get(variable):
+            hint = "Set it where the server is started, or use url_file."
+            raise self.wrong(f"the variable {variable} is not set", hint)
+        url = (self._environ[variable] if variable else self._read(self._project / Path(file).expanduser())).strip()
         if not is_web_address(url):
             raise self.wrong(f"the value of {variable or file} is not an http or https address")
         if self._table.get("answers") and not is_private(url):
@@ -175,14 +175,7 @@ class _Entry:
             raise self.wrong(f"the address in {variable or file} is not https", hint)
         return _WITH_ADDRESS[kind](url)
 
-    def _from_variable(self, name: str) -> str:
-        if "://" in name:
-            raise self.wrong("`url_env` is the name of a variable, not the address")
-        if not self._environ.get(name):
-            raise self.wrong(f"the variable {name} is not set", "Set it where the server is started, or use url_file.")
-        return self._environ[name]
-
-    def _from_file(self, path: Path) -> str:
+    def _read(self, path: Path) -> str:
         try:
             mode = path.stat().st_mode
             text = path.read_text() if stat.S_ISREG(mode) else ""

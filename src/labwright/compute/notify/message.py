@@ -1,4 +1,4 @@
-"""Convert a stored event into a notification. Pure: which channels get it is decided elsewhere."""
+"""Convert a stored event into a notification. The channels decide whether they send it."""
 
 from __future__ import annotations
 
@@ -66,15 +66,15 @@ def message_of(event: Event, run: Run | None, project: str) -> Notification | No
     if run is not None and IMPORTED in run.tags:
         return None
     if event.type is EventType.ALERT_RAISED:
-        return _of_alert(event, run, project)
+        return _alert_notification(event, run, project)
     if event.type is EventType.APPROVAL_ASKED:
-        return _of_approval(event, project)
+        return _approval_notification(event, project)
     if event.type is EventType.RUN_STATUS and event.data["to"] in _ENDS:
-        return _of_end(event, run, project)
+        return _end_notification(event, run, project)
     return None
 
 
-def _of_alert(event: Event, run: Run | None, project: str) -> Notification:
+def _alert_notification(event: Event, run: Run | None, project: str) -> Notification:
     data = event.data
     choices = "|".join(data["choices"])
     return Notification(
@@ -84,13 +84,13 @@ def _of_alert(event: Event, run: Run | None, project: str) -> Notification:
         text=data["message"],
         time=event.time,
         project=project,
-        run=_facts(event, run) if event.run_id else None,
+        run=_run_facts(event, run) if event.run_id else None,
         alert={"id": data["alert_id"], "message": data["message"], "choices": data["choices"]},
         how_to_answer=f"labwright alerts answer {data['alert_id']} {choices}" if choices else "",
     )
 
 
-def _of_approval(event: Event, project: str) -> Notification:
+def _approval_notification(event: Event, project: str) -> Notification:
     return Notification(
         kind=NotificationKind.APPROVAL,
         severity=Severity.WARNING,
@@ -103,21 +103,21 @@ def _of_approval(event: Event, project: str) -> Notification:
     )
 
 
-def _of_end(event: Event, run: Run | None, project: str) -> Notification:
+def _end_notification(event: Event, run: Run | None, project: str) -> Notification:
     kind, severity = _ENDS[RunStatus(event.data["to"])]
     return Notification(
         kind=kind,
         severity=severity,
         title=f"Run {event.data['to']}: {_name(event, run)}",
-        text=_why(event, run),
+        text=_end_text(event, run),
         time=event.time,
         project=project,
-        run=_facts(event, run),
+        run=_run_facts(event, run),
         details=_results(run) if run and kind is NotificationKind.RUN_FINISHED else [],
     )
 
 
-def _why(event: Event, run: Run | None) -> str:
+def _end_text(event: Event, run: Run | None) -> str:
     reason = (run.error if run else None) or event.data.get("reason") or ""
     code = event.data.get("exit_code")
     exit_text = f"exit code {code}" if code else ""
@@ -139,19 +139,17 @@ def _duration(seconds: float) -> str:
 
 def _results(run: Run) -> list[str]:
     """Return the last values that the run itself logged, without system metrics."""
-    own = [(key, known) for key, known in run.summary.items() if known.get("source") != _SAMPLED]
-    return [f"{key} {_short(known.get('last'))}" for key, known in own[:_MOST_RESULTS]]
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    own = [(key, metric.get("last")) for key, metric in run.summary.items() if metric.get("source") != _SAMPLED]
+    return [
+        f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in own[:_MOST_RESULTS]
+    ]
 
 
 def _name(event: Event, run: Run | None) -> str:
     return run.name if run else event.run_id or event.sweep_id or event.data.get("wild_id") or "a run"
 
 
-def _facts(event: Event, run: Run | None) -> dict[str, Any]:
+def _run_facts(event: Event, run: Run | None) -> dict[str, Any]:
     if run is None:
         return {"id": event.run_id}
     names = ("id", "name", "status", "exit_code", "sweep_id", "started_at", "ended_at")

@@ -78,19 +78,18 @@ class Webhook:
             "User-Agent": f"labwright/{__version__}",
         }
         request = urllib.request.Request(self.url, body, headers)  # noqa: S310  # http and https only: see channels
+        is_here = urlsplit(self.url).hostname in _HERE  # then without the proxy of the environment
+        opener = urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler({} if is_here else None))
         try:
-            with self._opener().open(request, timeout=timeout):
+            with opener.open(request, timeout=timeout):
                 pass
         except urllib.error.HTTPError as error:
             with error:
-                raise NotSent(_status_words(error.code), _retry_after(error)) from None
+                redirect = f"answered with a redirect ({error.code}), which is not followed"
+                reason = redirect if 300 <= error.code < 400 else f"answered with status {error.code}"
+                raise NotSent(reason, _retry_after(error)) from None
         except (OSError, http.client.HTTPException) as error:
-            raise NotSent(_words(error, timeout)) from None
-
-    def _opener(self) -> urllib.request.OpenerDirector:
-        """Use the proxy of the environment, except for this machine itself."""
-        proxies: dict[str, str] | None = {} if urlsplit(self.url).hostname in _HERE else None
-        return urllib.request.build_opener(_NoRedirects, urllib.request.ProxyHandler(proxies))
+            raise NotSent(_describe(error, timeout)) from None
 
     def body(self, message: Notification, key: str) -> dict[str, Any]:
         fields = {name: value for name, value in message.to_dict().items() if name != "answer" or value}
@@ -130,26 +129,16 @@ def _for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _status_words(code: int) -> str:
-    if 300 <= code < 400:
-        return f"answered with a redirect ({code}), which is not followed"
-    return f"answered with status {code}"
-
-
 def _retry_after(error: urllib.error.HTTPError) -> float:
     text = error.headers.get("Retry-After", "").strip()
-    seconds = float(text) if text.isdecimal() else _seconds_until(text)
+    try:
+        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+    except (ValueError, OverflowError):
+        return 0.0
     return min(max(seconds, 0.0), _LONGEST_PAUSE)
 
 
-def _seconds_until(date: str) -> float:
-    try:
-        return parsedate_to_datetime(date).timestamp() - time.time()
-    except (ValueError, OverflowError):
-        return 0.0
-
-
-def _words(error: Exception, timeout: float) -> str:
+def _describe(error: Exception, timeout: float) -> str:
     """Describe the kind of error, never its own text: that may contain the address."""
     reason = getattr(error, "reason", error)
     if isinstance(reason, TimeoutError):
@@ -173,10 +162,11 @@ class Desktop:
 
     def send(self, message: Notification, key: str, timeout: float) -> None:  # noqa: ARG002
         text = html.escape("\n".join([message.text, *message.details])[:_DESKTOP_TEXT], quote=False)
-        words = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright", "--", message.title[:200], text]
-        words = [word.replace("\0", "") for word in words]  # an argument must not contain NUL
+        options = [f"--urgency={_URGENCY[message.severity]}", "--app-name=Labwright"]
+        command = ["notify-send", *options, "--", message.title[:200], text]
+        command = [word.replace("\0", "") for word in command]  # an argument must not contain NUL
         try:
-            subprocess.run(["notify-send", *words], check=True, capture_output=True, timeout=timeout)
+            subprocess.run(command, check=True, capture_output=True, timeout=timeout)
         except subprocess.TimeoutExpired:
             raise NotSent(f"notify-send did not end within {timeout:g} s") from None
         except subprocess.CalledProcessError as error:

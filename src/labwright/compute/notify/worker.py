@@ -1,8 +1,8 @@
 """Deliver notifications to the channels. The stored events drive it, so a restart neither loses nor repeats any.
 
-Each channel has its own thread and position in the events, so a channel that hangs delays no other. What has to be
-sent is stored together with the position and marked as delivered after it was sent: a kill in between sends it again,
-with the same key.
+Each channel has its own thread and position in the events, so a channel that hangs delays no other. A message is stored
+together with the position, and marked as delivered after it was sent. A kill in between sends it again, with the same
+key.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class NotificationWorker(Worker):
         return list(self._working) if any(is_news(event) for event in events) else []
 
     def items_at_start(self) -> list[str]:
-        """The engine has started before: what it finds out about a restored database is not news."""
+        """Return all channels. The engine starts before: its changes of a restored database are not news."""
         names = list(self._working)
         with self._lab.db.transaction() as tx:
             deliveries.forget_others(tx, names)
@@ -73,12 +73,12 @@ class NotificationWorker(Worker):
             self._working = {**self._working, channel.name: channel}
 
     def remove(self, name: str) -> None:
-        """Messages that still wait for the channel are forgotten at the next start."""
+        """Remove a channel. The next start deletes messages that still wait for it."""
         self.channels = [channel for channel in self.channels if channel.name != name]
-        self._working = {other: channel for other, channel in self._working.items() if other != name}
+        self._working = {key: channel for key, channel in self._working.items() if key != name}
 
     def _start_position(self, name: str) -> None:
-        """A new channel, or one of another history, starts with the events from now on."""
+        """Let a new channel start with the events from now on; also one whose position is of another database."""
         epoch = self._lab.db.epoch
         if deliveries.position(self._lab.db.reader(), name, epoch) is None:
             with self._lab.db.transaction() as tx:
@@ -100,27 +100,26 @@ class NotificationWorker(Worker):
         """Turn new events into deliveries, together with the position up to which events were read."""
         reader, epoch, name = self._lab.db.reader(), self._lab.db.epoch, channel.name
         position = deliveries.position(reader, name, epoch) or 0
-        while found := events.after(reader, position, _PAGE, types=TYPES):
-            position = found[-1].seq
+        while new := events.after(reader, position, _PAGE, types=TYPES):
+            position = new[-1].seq
             with self._lab.db.transaction() as tx:
                 room = MAX_WAITING - deliveries.count_waiting(tx.connection, name)
-                for message in filter(None, (self._message(tx, channel, event) for event in found)):
+                for event in new:
+                    message = message_of(event, _find_run(tx, event.run_id), self._lab.paths.project.name)
+                    if message is None or not channel.wants(message):
+                        continue
                     refused = "" if room > 0 else f"{MAX_WAITING} others were waiting already"
                     deliveries.add(tx, name, message.to_dict(), time.time(), refused=refused)
                     room -= 1
                 deliveries.set_position(tx, name, epoch, position)
 
-    def _message(self, tx: Transaction, channel: Channel, event: Event) -> Notification | None:
-        message = message_of(event, _run_of(tx, event), self._lab.paths.project.name)
-        return message if message and channel.wants(message) else None
-
     def _attempt(self, channel: Channel, delivery: Delivery) -> None:
         key = f"{self._lab.db.epoch}-{delivery.id}"
         message = Notification.from_dict(delivery.message)
         try:
-            channel.sender.send(self._answerable(channel, message), key, self._lab.settings.notify_timeout_seconds)
+            channel.sender.send(self._with_token(channel, message), key, self._lab.settings.notify_timeout_seconds)
         except NotSent as error:
-            self._failed(channel, delivery, message, error)
+            self._on_failure(channel, delivery, message, error)
             return
         ended = replace(
             delivery, status=DeliveryStatus.DELIVERED, attempts=delivery.attempts + 1, error="", ended_at=now()
@@ -128,8 +127,8 @@ class NotificationWorker(Worker):
         with self._lab.db.transaction() as tx:
             deliveries.record(tx, ended)
 
-    def _answerable(self, channel: Channel, message: Notification) -> Notification:
-        """Add a token that answers this one question. It is new for each try and never stored."""
+    def _with_token(self, channel: Channel, message: Notification) -> Notification:
+        """Add a token to answer this approval request. It is new for each try and never stored."""
         if not channel.answers or message.approval is None:
             return message
         approval_id, seconds = message.approval["id"], self._lab.settings.notify_answer_hours * 3600
@@ -142,7 +141,7 @@ class NotificationWorker(Worker):
         }
         return replace(message, answer=answer)
 
-    def _failed(self, channel: Channel, delivery: Delivery, message: Notification, error: NotSent) -> None:
+    def _on_failure(self, channel: Channel, delivery: Delivery, message: Notification, error: NotSent) -> None:
         tries = delivery.attempts + 1
         pause = self._lab.settings.notify_retry_seconds * _GROWTH ** (tries - 1)
         tried = replace(delivery, attempts=tries, error=error.message, due=time.time() + max(pause, error.retry_after))
@@ -151,22 +150,14 @@ class NotificationWorker(Worker):
                 deliveries.record(tx, tried)
                 return
             deliveries.record(tx, replace(tried, status=DeliveryStatus.GIVEN_UP, ended_at=now()))
-            self._record_given_up(tx, channel, message, error.message)
-
-    def _record_given_up(self, tx: Transaction, channel: Channel, message: Notification, why: str) -> None:
-        words = f"The notification to {channel.name} was given up after {ATTEMPTS} tries: {why}."
-        log.warning("%s (%s)", words, message.title)
-        run_id = (message.run or {}).get("id")
-        try:
-            run = runs.get(tx.connection, run_id) if run_id else None
-        except NotFound:
-            run = None
-        if run is not None:
-            runs.notice(tx, run, str(SYSTEM), words)
+            notice = f"The notification to {channel.name} was given up after {ATTEMPTS} tries: {error.message}."
+            log.warning("%s (%s)", notice, message.title)
+            if run := _find_run(tx, (message.run or {}).get("id")):
+                runs.notice(tx, run, str(SYSTEM), notice)
 
 
-def _run_of(tx: Transaction, event: Event) -> Run | None:
+def _find_run(tx: Transaction, run_id: str | None) -> Run | None:
     try:
-        return runs.get(tx.connection, event.run_id) if event.run_id else None
+        return runs.get(tx.connection, run_id) if run_id else None
     except NotFound:
         return None  # deleted meanwhile

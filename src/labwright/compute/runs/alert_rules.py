@@ -1,5 +1,6 @@
-"""Metrics and alert rules in labwright.toml: checked when the server starts and passed to every sidecar; and the
-automatic answers to alerts.
+"""Metrics and alert rules in labwright.toml, and the automatic answers to alerts.
+
+The rules are checked when the server starts, and passed to every sidecar.
 
 `[metrics]` where numbers come from · `[alerts_builtin]` switches of built-in rules · `[[alerts]]` the project's own.
 """
@@ -159,21 +160,21 @@ class _RuleTable:
             if key not in _FIELDS:
                 raise self.wrong(key, f"unknown field {key!r}.", hint=_known_hint(key, _FIELDS))
 
-    def wrong(self, key: str, words: str, hint: str = "") -> Invalid:
-        return Invalid(f"{self._source.place('alerts', key, self._index)}: {words}", hint=hint)
+    def wrong(self, key: str, message: str, hint: str = "") -> Invalid:
+        return Invalid(f"{self._source.place('alerts', key, self._index)}: {message}", hint=hint)
 
     def text(self, key: str, otherwise: str = "") -> str:
         value = self._table.get(key, otherwise)
         if not isinstance(value, str) or not 0 < len(value.strip()) <= _LONGEST_TEXT:
-            words = f"an alert needs `{key}`, as text of at most {_LONGEST_TEXT} characters."
-            raise self.wrong(key, words, hint='For example metric = "val/acc" and condition = "< 0.1".')
+            message = f"an alert needs `{key}`, as text of at most {_LONGEST_TEXT} characters."
+            raise self.wrong(key, message, hint='For example metric = "val/acc" and condition = "< 0.1".')
         return value
 
     def condition(self, metric: str) -> dict[str, Any]:
-        found = parse_condition(self.text("condition"), metric)
-        if found is None:
+        condition = parse_condition(self.text("condition"), metric)
+        if condition is None:
             raise self.wrong("condition", f"{self._table['condition']!r} is not a condition.", hint=_CONDITION_HINT)
-        return found
+        return condition
 
     def one_of(self, key: str, known: Sequence[str], otherwise: str) -> str:
         value = self._table.get(key, otherwise)
@@ -197,19 +198,19 @@ class _RuleTable:
 
 
 def _rule(source: _Source, index: int, table: object) -> AlertRule:
-    said = _RuleTable(source, index, table)
-    metric = said.text("metric")
-    action = said.one_of("action", _ACTIONS, "none")
-    default_action = said.one_of("default_action", _ACTIONS, "none")
+    fields = _RuleTable(source, index, table)
+    metric = fields.text("metric")
+    action = fields.one_of("action", _ACTIONS, "none")
+    default_action = fields.one_of("default_action", _ACTIONS, "none")
     return AlertRule(
         metric=metric,
-        condition=said.condition(metric),
-        name=said.text("name", f"{metric} {said.text('condition')}"),
-        severity=Severity(said.one_of("severity", list(Severity), "warning")),
-        choices=said.choices(action, default_action),
+        condition=fields.condition(metric),
+        name=fields.text("name", f"{metric} {fields.text('condition')}"),
+        severity=Severity(fields.one_of("severity", list(Severity), "warning")),
+        choices=fields.choices(action, default_action),
         action=action,
         default_action=default_action,
-        default_after_seconds=said.seconds("default_after_seconds", "default_action"),
+        default_after_seconds=fields.seconds("default_after_seconds", "default_action"),
     )
 
 
@@ -219,18 +220,18 @@ def parse_condition(text: str, metric: str) -> dict[str, Any] | None:
     if match is None:
         return None
     op = match["op"] or ("is nan" if match["nan"] else "no improvement")
-    found: dict[str, Any] = {"op": op, "text": " ".join(text.split())}
+    condition: dict[str, Any] = {"op": op, "text": " ".join(text.split())}
     if match["value"]:
-        found["value"] = float(match["value"])
+        condition["value"] = float(match["value"])
     if match["steps"]:
-        found["steps"] = int(match["steps"])
+        condition["steps"] = int(match["steps"])
     if match["span"]:
-        found["seconds"] = float(match["span"]) * _SECONDS[match["unit"]]
+        condition["seconds"] = float(match["span"]) * _SECONDS[match["unit"]]
     if op == "no improvement":
         if not match["steps"] and not match["span"]:
             return None  # else every second point of a noisy curve would raise it
-        found["goal"] = "max" if _HIGHER_IS_BETTER.search(metric) else "min"
-    return found
+        condition["goal"] = "max" if _HIGHER_IS_BETTER.search(metric) else "min"
+    return condition
 
 
 def _builtin(source: _Source, data: Mapping[str, Any]) -> dict[str, Any]:
@@ -252,19 +253,16 @@ def _metrics(source: _Source, data: Mapping[str, Any]) -> dict[str, Any]:
         texts = table.get(key, [])
         if not isinstance(texts, list) or not all(isinstance(text, str) and text for text in texts):
             raise Invalid(f"{source.place('metrics', key)}: {key} must be a list of texts.")
-    for pattern in table.get("patterns", ()):
-        _check_pattern(source.place("metrics", "patterns"), pattern)
-    return table
-
-
-def _check_pattern(place: str, pattern: str) -> None:
+    place = source.place("metrics", "patterns")
     hint = r"Name each number: 'loss: (?P<loss>[\d.]+)'; a group `step` is the step."
-    try:
-        groups = re.compile(pattern).groupindex
-    except re.error as error:
-        raise Invalid(f"{place}: {pattern!r} is not a regular expression: {error}.", hint=hint) from error
-    if not groups:
-        raise Invalid(f"{place}: {pattern!r} has no named group.", hint=hint)
+    for pattern in table.get("patterns", ()):
+        try:
+            groups = re.compile(pattern).groupindex
+        except re.error as error:
+            raise Invalid(f"{place}: {pattern!r} is not a regular expression: {error}.", hint=hint) from error
+        if not groups:
+            raise Invalid(f"{place}: {pattern!r} has no named group.", hint=hint)
+    return table
 
 
 def _table(source: _Source, data: Mapping[str, Any], name: str, known: tuple[str, ...]) -> dict[str, Any]:
@@ -292,8 +290,13 @@ class DueAlerts:
     def answer(self) -> None:
         rules = project_rules(self._lab.paths.config)
         for alert, choice in rules.due_defaults(self._lab.db.reader(), time.time()):
-            if alert.id not in self._unanswerable and (choice != "rerun" or self._may_rerun(alert)):
-                self._carry_out(alert.id, choice)
+            if alert.id in self._unanswerable or (choice == "rerun" and not self._may_rerun(alert)):
+                continue
+            try:
+                self._lab.answer_alert(alert.id, choice)
+            except LabwrightError:
+                self._unanswerable.add(alert.id)  # logged once; a person can still answer
+                log.exception("The automatic answer %r to %s failed", choice, alert.id)
 
     def _may_rerun(self, alert: Alert) -> bool:
         """Return whether an automatic rerun is allowed: not of a rerun, to avoid a loop, and not of a stopped run."""
@@ -301,10 +304,3 @@ class DueAlerts:
             return False
         run = runs.get(self._lab.db.reader(), alert.run_id)
         return run.parent_run_id is None and run.status is not RunStatus.STOPPED
-
-    def _carry_out(self, alert_id: str, choice: str) -> None:
-        try:
-            self._lab.answer_alert(alert_id, choice)
-        except LabwrightError:
-            self._unanswerable.add(alert_id)  # logged once; a person can still answer
-            log.exception("The automatic answer %r to %s failed", choice, alert_id)

@@ -23,7 +23,7 @@ _ENDED_AS = {RunStatus.FAILED: "failed", RunStatus.STOPPED: "was stopped", RunSt
 
 
 def read_facts(path: str) -> dict[str, Any] | None:
-    """Read `exit.json`, or `end.json`, which only a rebuilt database does not know already."""
+    """Return the content of `exit.json` or `end.json`, or None if there is no such file."""
     try:
         facts: dict[str, Any] = read_json(path)
     except FileNotFoundError:
@@ -33,10 +33,10 @@ def read_facts(path: str) -> dict[str, Any] | None:
 
 def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
     to = RunStatus(facts["status"])
-    if run.status is to or not MOVES[run.status]:  # applied already; a later event brought us here again
+    if run.status is to or not MOVES[run.status]:  # applied already
         return run
     if run.status is RunStatus.LOST and to is RunStatus.STOPPED:
-        to = RunStatus.FAILED  # it was given up before; the late evidence says how it ended, not that we stopped it
+        to = RunStatus.FAILED  # the exit file of a run that was given up says how it ended, not that a user stopped it
     ended = _end_and_release(
         tx,
         run,
@@ -59,8 +59,19 @@ def apply_exit(tx: Transaction, run: Run, facts: dict[str, Any]) -> Run:
 def end_run(tx: Transaction, run: Run, to: RunStatus, *, reason: str, actor: str = _ACTOR, **facts: Any) -> Run:
     """End a run whose sidecar does not report its end."""
     ended = _end_and_release(tx, run, to, actor, status_reason=reason, **facts)
-    if ended.run_dir:
-        _keep_end(ended)
+    if ended.run_dir:  # written before the commit, so that a rebuilt database has the end too
+        end_facts = {
+            "status": ended.status,
+            "reason": ended.status_reason,
+            "exit_code": ended.exit_code,
+            "signal": ended.signal,
+            "error": ended.error,
+            "attempt": ended.attempt,
+            "ended_at": epoch_seconds(ended.ended_at or now()),
+            "usage": ended.usage,
+        }
+        with contextlib.suppress(FileNotFoundError):
+            write_json(RunPaths(ended.run_dir).end, end_facts)
     return ended
 
 
@@ -77,22 +88,6 @@ def _end(tx: Transaction, run: Run, to: RunStatus, actor: str, **facts: Any) -> 
     ended = runs.change(tx, run, run.move(to, **{"ended_at": now(), **facts}), actor)
     settle_alerts(tx, run)
     return ended
-
-
-def _keep_end(run: Run) -> None:
-    """Write the end into the run folder before the commit, so that a rebuilt database has it too."""
-    facts = {
-        "status": run.status,
-        "reason": run.status_reason,
-        "exit_code": run.exit_code,
-        "signal": run.signal,
-        "error": run.error,
-        "attempt": run.attempt,
-        "ended_at": epoch_seconds(run.ended_at or now()),
-        "usage": run.usage,
-    }
-    with contextlib.suppress(FileNotFoundError):
-        write_json(RunPaths(str(run.run_dir)).end, facts)
 
 
 def _release_children(tx: Transaction, parent: Run) -> list[Run]:
@@ -124,7 +119,7 @@ def end_and_alert(lab: Lab, tx: Transaction, run: Run, to: RunStatus, *, reason:
 
 
 def raise_end_alert(lab: Lab, tx: Transaction, ended: Run) -> None:
-    """Raise the alert that a sidecar would raise. A stopped run raises none, and an existing alert is not repeated."""
+    """Raise the alert that a sidecar raises for a failed run. A stopped run raises none."""
     is_news = ended.status in (RunStatus.FAILED, RunStatus.LOST)
     if is_news and alert_options(lab, ended)["builtin"].get("exit", True):
         at = epoch_seconds(ended.ended_at or now())

@@ -37,7 +37,11 @@ def make_run_folder(lab: Lab, run: Run) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder, 0o700)
     write_new(paths.command, run.command.encode() + b"\n")
-    environment = _environment_record(lab, run)
+    environment: dict[str, Any]
+    if run.env_hash is not None:
+        environment = {"base": "caller", "variables": kept_environment(lab, run.env_hash)}
+    else:
+        environment = {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
     write_new(paths.env, json.dumps(environment).encode())
     if secrets := _secrets_for(lab, run):  # empty at the second call: the file exists already
         write_new(paths.secrets, json.dumps(secrets).encode())
@@ -50,12 +54,6 @@ def make_run_folder(lab: Lab, run: Run) -> None:
     write_json(paths.spec, {"run": run.to_dict(), "sidecar": options}, sync=False)
     if run.secret_env:
         forget_secrets(lab, run.id)
-
-
-def _environment_record(lab: Lab, run: Run) -> dict[str, Any]:
-    if run.env_hash is not None:
-        return {"base": "caller", "variables": kept_environment(lab, run.env_hash)}
-    return {"base": "server", "variables": {**lab.local.plain_environment, **run.env}}
 
 
 def kept_environment(lab: Lab, digest: str) -> dict[str, str]:
@@ -72,7 +70,11 @@ def kept_environment(lab: Lab, digest: str) -> dict[str, str]:
 
 def _secrets_for(lab: Lab, run: Run) -> dict[str, str]:
     """Return the secrets of a run. A Slurm node inherits nothing from the server, so all of them go into the file."""
-    kept = _kept_secrets(lab, run) if run.secret_env else {}
+    kept: dict[str, str] = {}
+    for owner in (run.id, run.sweep_id if run.trial is not None else None):  # its own, or those of its sweep
+        if owner and run.secret_env and not kept:
+            with contextlib.suppress(FileNotFoundError):
+                kept = read_json(lab.paths.secret(owner))
     if not run.is_on_slurm:
         return kept
     with contextlib.suppress(FileNotFoundError):
@@ -182,16 +184,6 @@ def keep_secrets(lab: Lab, owner: str, secrets: dict[str, str]) -> None:
     if secrets:
         lab.paths.secrets.mkdir(mode=0o700, exist_ok=True)
         write_json(lab.paths.secret(owner), secrets, sync=False)
-
-
-def _kept_secrets(lab: Lab, run: Run) -> dict[str, str]:
-    """Return the secrets of the run, or those of its sweep."""
-    for owner in (run.id, run.sweep_id if run.trial is not None else None):
-        with contextlib.suppress(FileNotFoundError):
-            if owner:
-                kept: dict[str, str] = read_json(lab.paths.secret(owner))
-                return kept
-    return {}
 
 
 def forget_secrets(lab: Lab, owner: str) -> None:

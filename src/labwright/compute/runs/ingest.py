@@ -35,7 +35,10 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
         return None
     ended = read_facts(paths.exit)  # before the events: those of an ended run are complete
     given_up = read_facts(paths.end) if ended is None else None
-    lines, offset = _new_lines(paths, read_to)
+    try:
+        lines, offset = all_lines(paths.events, read_to)  # all of them: an end is applied after everything else
+    except (IsADirectoryError, PermissionError):  # the job replaced the file
+        lines, offset = [], read_to
     if not lines and ended is None and given_up is None:
         return None
     with lab.db.transaction() as tx:
@@ -44,21 +47,14 @@ def ingest(lab: Lab, run_id: str) -> Run | None:
         run = runs.get(tx.connection, run_id)
         for line in lines:
             run = _apply_line(tx, run, line)
-        if ended is not None and not _is_provisional(run, ended) and _is_of(run, ended, paths):
+        is_provisional = ended and run.is_on_slurm and run.is_active and may_be_ended_by_slurm(ended)
+        if ended is not None and not is_provisional and _belongs_to(run, ended, paths):
             run = apply_exit(tx, run, ended)
         elif given_up is not None and given_up["attempt"] == run.attempt:
             run = apply_exit(tx, run, given_up)
             raise_end_alert(lab, tx, run)
         runs.set_events_offset(tx, run_id, offset)
     return run
-
-
-def _new_lines(paths: RunPaths, offset: int) -> tuple[list[bytes], int]:
-    """Return all new lines, since an end is applied after everything else; none if the job replaced the file."""
-    try:
-        return all_lines(paths.events, offset)
-    except (IsADirectoryError, PermissionError):
-        return [], offset
 
 
 def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
@@ -73,9 +69,8 @@ def _apply_line(tx: Transaction, run: Run, line: bytes) -> Run:
 
 
 def _waiting(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
-    if (
-        alerts.open_of_rule(tx.connection, run.id, GPU_CONTENTION_RULE) is None
-    ):  # that alert says why, with the same choices
+    # The alert about contention already says why the run waits, with the same choices.
+    if alerts.open_of_rule(tx.connection, run.id, GPU_CONTENTION_RULE) is None:
         message = f"Waiting for a GPU: {event['reason']}"
         raise_alert(tx, run, GPU_WAIT_RULE, message, Severity.INFO, ("ignore", "stop"), at=event["time"])
     if run.status is RunStatus.WAITING:
@@ -100,7 +95,7 @@ def _started(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
 
 
 def _leased(_tx: Transaction, run: Run, _event: dict[str, Any]) -> Run:
-    """Nothing to do: the event `started` repeats it. It helps to recover a job without its supervisor."""
+    """Do nothing: the event `started` has the same facts. `recover` uses it for a job without its supervisor."""
     return run
 
 
@@ -117,14 +112,11 @@ def begin_attempt(tx: Transaction, run: Run, attempt: int, reason: str, *, until
     if attempt <= run.attempt or run.status in (RunStatus.FINISHED, RunStatus.FAILED, RunStatus.STOPPED):
         return run
     if run.status is RunStatus.RUNNING:
-        facts = {"earlier_seconds": run.earlier_seconds + _at_work(run, until), "started_at": None, "queued_at": now()}
+        seconds = max(0.0, until - epoch_seconds(run.started_at)) if run.started_at else 0.0
+        facts = {"earlier_seconds": run.earlier_seconds + seconds, "started_at": None, "queued_at": now()}
         run = _move(tx, run, RunStatus.QUEUED, status_reason=reason, **facts)
         return _move(tx, run, RunStatus.LAUNCHING, status_reason=reason, attempt=attempt, launched_at=now())
     return runs.change(tx, run, run.evolve(attempt=attempt, status_reason=reason), _ACTOR)
-
-
-def _at_work(run: Run, until: float) -> float:
-    return max(0.0, until - epoch_seconds(run.started_at)) if run.started_at else 0.0
 
 
 def _warned(tx: Transaction, run: Run, event: dict[str, Any]) -> Run:
@@ -166,19 +158,15 @@ _APPLY: dict[str, Callable[[Transaction, Run, dict[str, Any]], Run]] = {
 }
 
 
-def _is_provisional(run: Run, facts: dict[str, Any]) -> bool:
-    return run.is_on_slurm and run.is_active and may_be_ended_by_slurm(facts)
-
-
-def _is_of(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
+def _belongs_to(run: Run, facts: dict[str, Any], paths: RunPaths) -> bool:
     """Return whether an exit file belongs to this attempt.
 
     The exit of an earlier attempt counts too if Slurm gave up its node too early and no other attempt has started.
     """
     if facts["attempt"] == run.attempt:
         return True
-    nobody_else = run.status is RunStatus.LAUNCHING and not os.path.exists(paths.claim(run.attempt))
-    return run.is_on_slurm and facts["attempt"] < run.attempt and nobody_else
+    is_unclaimed = run.status is RunStatus.LAUNCHING and not os.path.exists(paths.claim(run.attempt))
+    return run.is_on_slurm and facts["attempt"] < run.attempt and is_unclaimed
 
 
 def _move(tx: Transaction, run: Run, to: RunStatus, **facts: Any) -> Run:

@@ -27,28 +27,25 @@ def make_ready(lab: Lab, run: Run) -> Launch | None:
     except LabwrightError as error:
         if isinstance(error, StorageFailed) and isinstance(error.__cause__, OSError):  # a retry may succeed
             raise
-        _fail(lab, run, error)
+        message = f"{error.message} {error.hint}".strip()
+        with lab.db.transaction() as tx:
+            current = runs.get(tx.connection, run.id)
+            if not current.is_terminal:
+                ended = end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=message)
+                lab.journal.note(tx, [ended])
         return None
     return Launch(run, address_for(lab, run))
-
-
-def _fail(lab: Lab, run: Run, error: LabwrightError) -> None:
-    with lab.db.transaction() as tx:
-        current = runs.get(tx.connection, run.id)
-        if not current.is_terminal:
-            message = f"{error.message} {error.hint}".strip()
-            lab.journal.note(tx, [end_run(tx, current, RunStatus.FAILED, reason="could_not_start", error=message)])
 
 
 class Launching:
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
-        self._again_at = 0.0
+        self._retry_at = 0.0
 
     @property
     def is_backing_off(self) -> bool:
-        """Whether a launch has failed a moment ago."""
-        return time.monotonic() < self._again_at
+        """Whether a launch failed a moment ago."""
+        return time.monotonic() < self._retry_at
 
     def launch(self, run_ids: list[str]) -> None:
         by_launcher: dict[Launcher, list[Launch]] = {}
@@ -78,7 +75,7 @@ class Launching:
         return marked
 
     def _put_back(self, run: Run, error: OSError | StorageFailed) -> None:
-        self._again_at = time.monotonic() + _RETRY_SECONDS
+        self._retry_at = time.monotonic() + _RETRY_SECONDS
         message = (error.strerror if isinstance(error, OSError) else "") or str(error)
         reason = f"cannot start yet: {message}; trying again"
         with self._lab.db.transaction() as tx:
