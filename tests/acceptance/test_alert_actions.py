@@ -1,4 +1,4 @@
-"""A project's own rule may act: at once, or when nobody answered in time; through the normal verbs."""
+"""A project's own rule can act, at once or after a timeout, through the normal verbs."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def stopped_by_rule(make_server: Callable[..., LiveServer], extra: str) -> None:
     assert (alert["status"], alert["answer"], alert["answered_by"]) == ("resolved", "stop", "system")
 
 
-def test_an_action_is_taken_at_once(make_server: Callable[..., LiveServer]) -> None:
+def test_action_is_taken_at_once(make_server: Callable[..., LiveServer]) -> None:
     stopped_by_rule(make_server, 'action = "stop"\n')
 
 
-def test_a_default_action_is_taken_when_nobody_answers(make_server: Callable[..., LiveServer]) -> None:
+def test_default_action_is_taken_when_nobody_answers(make_server: Callable[..., LiveServer]) -> None:
     stopped_by_rule(make_server, 'default_action = "stop"\ndefault_after_seconds = 1\n')
 
 
-def test_a_rule_begins_a_run_again_once_and_not_what_a_person_stopped(make_server: Callable[..., LiveServer]) -> None:
+def test_rule_reruns_a_failed_run_once_but_not_one_stopped_by_a_person(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2")
     (server.project / "labwright.toml").write_text(RULE + 'default_action = "rerun"\ndefault_after_seconds = 5\n')
     server.start()
@@ -40,12 +40,12 @@ def test_a_rule_begins_a_run_again_once_and_not_what_a_person_stopped(make_serve
     server.post(f"/runs/{stopped['id']}/stop")
     again = wait_until(lambda: [run for run in server.all_runs() if run["parent_run_id"]], "the rerun")
     wait_until(lambda: server.get(f"/alerts?run_id={again[0]['id']}"), "the rerun's alert")
-    time.sleep(5.5)  # longer than the rule waits: what must not come cannot be waited for
+    time.sleep(5.5)  # longer than the rule's timeout: an absence cannot be waited for
     server.wait_for_end(server.submit("true")["id"])
     assert [run["parent_run_id"] for run in server.all_runs() if run["parent_run_id"]] == [ends["id"]]
 
 
-def test_answering_rerun_stops_a_run_that_still_goes_and_queues_it_again(server: LiveServer) -> None:
+def test_answering_rerun_stops_an_active_run_and_queues_it_again(server: LiveServer) -> None:
     run = server.submit("sleep 1000")
     server.wait_for_status(run["id"], "running")
     alert = server.post(f"/runs/{run['id']}/alerts", {"message": "diverged", "choices": ["ignore", "stop", "rerun"]})
@@ -55,7 +55,7 @@ def test_answering_rerun_stops_a_run_that_still_goes_and_queues_it_again(server:
     server.wait_for_status(again["id"], "running")
 
 
-def test_an_ended_run_is_offered_to_be_run_again_and_no_longer_to_be_stopped(server: LiveServer) -> None:
+def test_alert_of_an_ended_run_offers_rerun_instead_of_stop(server: LiveServer) -> None:
     run = server.submit("until [ -e go ]; do sleep 0.02; done")
     server.wait_for_status(run["id"], "running")
     asked = {"stop": ["ignore", "stop"], "own": ["stop", "ignore", "halve the rate"], "free": []}

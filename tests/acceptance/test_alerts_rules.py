@@ -1,4 +1,4 @@
-"""Alert rules on real runs: told soon, once, with choices; and a mistake in the rules is told at the start."""
+"""Alert rules on real runs: alerts are prompt, unique and have choices. Mistakes in the rules stop the start."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def alerts(server: LiveServer, run_id: str) -> dict[str, dict[str, Any]]:
 
 
 def sick_run(server: LiveServer) -> tuple[str, float]:
-    """A run whose curves fall ill, and how many seconds later both alerts were seen."""
+    """Start a run whose metrics diverge, and return the seconds until both alerts were seen."""
     code = (
         "import json, math, time\n"
         "for step in range(300): print(json.dumps({'step': step, 'loss': 0.3 + 2 * math.exp(-step / 50)}))\n"
@@ -46,18 +46,18 @@ def sick_run(server: LiveServer) -> tuple[str, float]:
     return run, seen - float(server.output(run).split("sick at ")[1].split()[0])
 
 
-def test_sick_curves_are_told_within_two_seconds_of_the_line(server: LiveServer) -> None:
+def test_diverging_metrics_raise_alerts_within_two_seconds(server: LiveServer) -> None:
     run, seconds = sick_run(server)
     found = alerts(server, run)
     assert found["divergence"]["severity"] == "critical"
     assert found["divergence"]["choices"] == ["ignore", "stop", "rerun"]
     server.post(f"/alerts/{found['divergence']['id']}/respond", {"choice": "stop"})
     server.wait_for_status(run, "stopped")
-    others = (sick_run(server)[1] for _ in range(4))  # a busy machine may hold up one, or some
+    others = (sick_run(server)[1] for _ in range(4))  # a busy machine may delay some of them
     assert seconds < 2 or any(again < 2 for again in others)
 
 
-def test_a_traceback_and_an_exit_code_are_told_also_of_a_short_run(server: LiveServer) -> None:
+def test_traceback_and_exit_code_raise_alerts_even_for_a_short_run(server: LiveServer) -> None:
     run = server.wait_for_end(server.submit(python("raise ValueError('no data')"))["id"])
     found = alerts(server, run["id"])
     assert set(found) == {"traceback", "exit"}
@@ -73,20 +73,20 @@ labwright.log({"loss": float("nan")}, step=60_000)
 """
 
 
-def test_the_last_number_before_the_end_is_told_of_also_after_a_flood(server: LiveServer) -> None:
+def test_last_value_before_the_end_raises_an_alert_even_after_a_flood(server: LiveServer) -> None:
     run = server.wait_for_end(server.submit(python(FLOOD))["id"])
     assert alerts(server, run["id"])["nan_or_inf"]["message"] == "loss is NaN at step 60000."
 
 
-def test_a_nan_that_was_logged_before_anybody_watched_is_told(server: LiveServer) -> None:
-    """A line of the SDK's own, written by a command that is done sooner than any interpreter starts."""
+def test_nan_logged_before_watching_starts_raises_an_alert(server: LiveServer) -> None:
+    """The command writes a line in the SDK's format and ends sooner than any interpreter starts."""
     line = '{"s":1,"t":1.0,"m":{"loss":NaN}}'
     command = f"mkdir -p $LABWRIGHT_RUN_DIR/metrics; echo '{line}' > $LABWRIGHT_RUN_DIR/metrics/sdk-1-x.jsonl"
     run = server.wait_for_end(server.submit(command)["id"])
     assert "nan_or_inf" in alerts(server, run["id"])
 
 
-def test_a_healthy_run_and_a_stopped_one_raise_nothing(server: LiveServer) -> None:
+def test_healthy_and_stopped_runs_raise_no_alerts(server: LiveServer) -> None:
     healthy = server.wait_for_end(server.submit('echo \'{"step": 1, "loss": 0.5}\'')["id"])
     stopped = server.submit("sleep 1000")
     server.wait_for_status(stopped["id"], "running")
@@ -109,7 +109,7 @@ choices = ["ignore", "lower the rate"]
 """
 
 
-def test_a_project_has_its_own_rules_and_switches(make_server: Callable[..., LiveServer]) -> None:
+def test_project_can_add_rules_and_switch_rules_off(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text(CONFIG)
     server.start()
@@ -125,9 +125,7 @@ def test_a_project_has_its_own_rules_and_switches(make_server: Callable[..., Liv
 
 
 @pytest.mark.parametrize("answer", ['action = "stop"', 'default_action = "stop"\ndefault_after_seconds = 1'])
-def test_a_rule_answers_by_itself_at_once_or_when_nobody_else_did(
-    make_server: Callable[..., LiveServer], answer: str
-) -> None:
+def test_rule_answers_at_once_or_after_its_timeout(make_server: Callable[..., LiveServer], answer: str) -> None:
     server = make_server()
     rule = '[[alerts]]\nname = "high"\nmetric = "loss"\ncondition = "> 5"\n'
     (server.project / "labwright.toml").write_text(rule + answer + "\n")
@@ -139,7 +137,7 @@ def test_a_rule_answers_by_itself_at_once_or_when_nobody_else_did(
 
 
 @pytest.mark.slow
-def test_a_leased_card_that_idles_is_told_and_its_use_is_recorded(
+def test_idle_leased_card_raises_an_alert_and_its_use_is_recorded(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     cards = SimulatedGpus.create(tmp_path / "sim", 2)
@@ -157,9 +155,7 @@ def test_a_leased_card_that_idles_is_told_and_its_use_is_recorded(
 
 
 @pytest.mark.parametrize("condition", ["is big", "> one"])
-def test_a_server_refuses_to_start_with_rules_it_does_not_understand(
-    make_server: Callable[..., LiveServer], condition: str
-) -> None:
+def test_server_refuses_to_start_with_invalid_rules(make_server: Callable[..., LiveServer], condition: str) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text(f'\n[[alerts]]\nmetric = "loss"\ncondition = "{condition}"\n')
     tried = subprocess.run(server.command, env=server.environment, capture_output=True, text=True, timeout=30)

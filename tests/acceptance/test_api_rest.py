@@ -1,4 +1,4 @@
-"""Sweeps, alerts and the cluster over HTTP; housekeeping."""
+"""Sweeps, alerts, the cluster and housekeeping over HTTP."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     server.stop()
 
 
-def test_a_sweep_shows_how_far_it_is(lab: LiveServer) -> None:
+def test_sweep_shows_its_progress(lab: LiveServer) -> None:
     made = lab.post("/sweeps/wild", {"name": "lr", "goal": "which lr?", "chat_session_id": "c-1", "parallel": 2})
     assert (made["method"], made["status"], made["goal"]) == ("wild", "running", "which lr?")
     assert (made["created_by"], made["parallel"], made["chat_session_id"]) == ("person", 2, "c-1")
@@ -47,7 +47,7 @@ def test_sweeps_are_listed_newest_first_in_pages(lab: LiveServer) -> None:
     assert seen[:5] == made[::-1]
 
 
-def test_an_alert_is_stored_listed_and_answered_once(lab: LiveServer) -> None:
+def test_alert_is_stored_listed_and_answered_once(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])["id"]
     body = {"message": "loss is NaN ✓", "choices": ["ignore", "stop"], "severity": "critical"}
     alert = lab.post(f"/runs/{run}/alerts", body)
@@ -65,7 +65,7 @@ def test_an_alert_is_stored_listed_and_answered_once(lab: LiveServer) -> None:
     assert types[-2:] == ["alert.raised", "alert.resolved"]
 
 
-def test_alerts_come_in_pages(lab: LiveServer) -> None:
+def test_alerts_are_paged(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})["id"]
     made = [lab.post(f"/runs/{run}/alerts", {"message": str(i)})["id"] for i in range(4)]
     first = lab.call("GET", f"/alerts?run_id={run}&limit=3")
@@ -74,7 +74,7 @@ def test_alerts_come_in_pages(lab: LiveServer) -> None:
     assert "x-next-cursor" not in rest.headers
 
 
-def test_the_answer_stop_really_stops(lab: LiveServer) -> None:
+def test_answer_stop_stops_the_run(lab: LiveServer) -> None:
     run = lab.submit("sleep 300")["id"]
     lab.wait_for_status(run, "running")
     alert = lab.post(f"/runs/{run}/alerts", {"message": "diverged", "choices": ["stop"]})
@@ -82,14 +82,14 @@ def test_the_answer_stop_really_stops(lab: LiveServer) -> None:
     assert lab.wait_for_end(run)["status"] == "stopped"
 
 
-def test_the_answer_stop_to_a_run_that_has_ended_is_taken(lab: LiveServer) -> None:
+def test_answer_stop_is_accepted_after_the_run_ended(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "late", "choices": ["stop"]})
     assert lab.post(f"/alerts/{alert['id']}/respond", {"choice": "stop"})["status"] == "resolved"
     assert lab.run(run)["status"] == "finished"
 
 
-def test_the_answer_rerun_makes_one_run_however_many_answer(lab: LiveServer) -> None:
+def test_answer_rerun_makes_one_run_however_many_answer(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("exit 3", tags=["again"])["id"])["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "failed", "choices": ["rerun", "ignore"]})
 
@@ -102,7 +102,7 @@ def test_the_answer_rerun_makes_one_run_however_many_answer(lab: LiveServer) -> 
     assert len(children) == 1
 
 
-def test_a_rerun_that_cannot_be_made_leaves_the_alert_open(lab: LiveServer) -> None:
+def test_failed_rerun_leaves_the_alert_open(lab: LiveServer) -> None:
     (lab.project / "soon gone").mkdir()
     run = lab.wait_for_end(lab.submit("true", workdir="soon gone")["id"])["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "again?", "choices": ["rerun"]})
@@ -111,7 +111,7 @@ def test_a_rerun_that_cannot_be_made_leaves_the_alert_open(lab: LiveServer) -> N
     assert lab.get(f"/alerts?run_id={run}")[0]["status"] == "pending"
 
 
-def test_what_was_set_by_hand_survives_a_restart_until_a_person_detects(make_server: Callable[..., LiveServer]) -> None:
+def test_manual_cluster_settings_survive_restart_until_a_person_detects(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     detected = server.get("/cluster")["cluster"]
     assert (detected["source"], detected["type"]) == ("detected", "cpu_only")
@@ -127,7 +127,7 @@ def test_what_was_set_by_hand_survives_a_restart_until_a_person_detects(make_ser
     assert server.get("/cluster")["cluster"]["source"] == "detected"
 
 
-def test_a_refused_setting_changes_nothing(lab: LiveServer) -> None:
+def test_refused_setting_changes_nothing(lab: LiveServer) -> None:
     lab.post("/cluster", {"type": "cpu_only", "max_parallel": 3})
     for body in ({"type": "slurm"}, {"type": "local_gpu"}, {"type": "cpu_only", "max_parallel": -1}):
         assert lab.call("POST", "/cluster", body).status == 422
@@ -146,7 +146,7 @@ def gpu_server(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveSe
     return server.start()
 
 
-def test_a_server_starts_without_the_cards_that_were_set_by_hand(gpu_server: LiveServer) -> None:
+def test_server_starts_if_manually_set_cards_are_missing(gpu_server: LiveServer) -> None:
     assert gpu_server.post("/cluster", {"type": "local_gpu"})["cluster"]["gpu_count"] == 2
     gpu_server.kill()
     gpu_server.environment = {**os.environ, **{k: v for k, v in gpu_server.environment.items() if "_LEASE" in k}}
@@ -155,7 +155,7 @@ def test_a_server_starts_without_the_cards_that_were_set_by_hand(gpu_server: Liv
     assert gpu_server.get("/cluster")["cluster"]["type"] == "cpu_only"
 
 
-def test_what_a_run_says_of_cards_is_understood(gpu_server: LiveServer) -> None:
+def test_gpu_requests_of_runs_are_understood(gpu_server: LiveServer) -> None:
     for gpus in (0, 2):
         run = gpu_server.post("/runs", {"command": "true", "gpus": gpus})
         again = gpu_server.post(f"/runs/{run['id']}/rerun", {"auto_start": False})
@@ -165,7 +165,7 @@ def test_what_a_run_says_of_cards_is_understood(gpu_server: LiveServer) -> None:
     assert gpu_server.call("POST", "/runs", {"command": "true", "gpus": 3}).status == 422
 
 
-def test_sizes_are_told_and_gc_spares_what_nobody_deleted(lab: LiveServer) -> None:
+def test_gc_reports_sizes_and_keeps_what_was_not_deleted(lab: LiveServer) -> None:
     sizes = lab.get("/storage")
     assert sizes["total_bytes"] == sum(sizes["bytes"].values()) > 0
     stranger = lab.state / "runs" / "run-0000000000"
@@ -178,7 +178,7 @@ def test_sizes_are_told_and_gc_spares_what_nobody_deleted(lab: LiveServer) -> No
     assert (stranger / "output.log").read_text() == "the only copy"
 
 
-def test_gc_clears_what_a_kill_left_of_a_deleted_run(lab: LiveServer) -> None:
+def test_gc_removes_leftovers_of_a_deleted_run_after_a_kill(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])["id"]
     lab.call("DELETE", f"/runs/{run}")
     left = lab.state / "runs" / run
@@ -187,7 +187,7 @@ def test_gc_clears_what_a_kill_left_of_a_deleted_run(lab: LiveServer) -> None:
     assert not left.exists()
 
 
-def test_gc_clears_secrets_and_claims_that_nobody_needs(lab: LiveServer) -> None:
+def test_gc_removes_unneeded_secrets_and_claims(lab: LiveServer) -> None:
     waiting = lab.post("/runs", {"command": "true", "env": {"HF_TOKEN": "x"}})["id"]
     claims = lab.state / "metric-claims"
     claims.mkdir(exist_ok=True)
@@ -204,13 +204,13 @@ def test_gc_clears_secrets_and_claims_that_nobody_needs(lab: LiveServer) -> None
     assert [path.exists() for path in (held, young, kept, free, gone)] == [True, True, True, False, False]
 
 
-def test_a_backup_can_be_made_at_once(lab: LiveServer) -> None:
+def test_backup_can_be_made_on_request(lab: LiveServer) -> None:
     path = Path(lab.post("/backup")["path"])
     wait_until(path.exists, "the backup")
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_the_figures_for_prometheus_count_runs_and_alerts(lab: LiveServer) -> None:
+def test_prometheus_metrics_count_runs_and_alerts(lab: LiveServer) -> None:
     before = figures(lab)
     failed = lab.wait_for_end(lab.submit("exit 3")["id"])
     wait_until(lambda: lab.get(f"/alerts?run_id={failed['id']}"), "the alert of a failed run")
@@ -229,7 +229,7 @@ def figures(lab: LiveServer) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 
-def test_the_log_can_be_read_by_programs(make_server: Callable[..., LiveServer]) -> None:
+def test_server_log_is_machine_readable(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_SERVER_LOG_JSON="true").start()
     lines = [json.loads(line) for line in (server.project / ".labwright/logs/server.log").read_text().splitlines()]
     assert any(line["message"].startswith("listening on ") and line["level"] == "info" for line in lines)

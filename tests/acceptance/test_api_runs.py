@@ -1,4 +1,4 @@
-"""Every verb of `/runs` over HTTP, at a real server."""
+"""Every verb of `/runs` over HTTP, on a real server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def listed(lab: LiveServer, query: str) -> list[str]:
     return [run["id"] for run in lab.get(f"/runs?{query}")]
 
 
-def test_a_run_waits_for_start_unless_asked_to_begin(lab: LiveServer) -> None:
+def test_run_waits_for_start_unless_auto_start_is_set(lab: LiveServer) -> None:
     run = ready(lab)
     assert run["status"] == "ready"
     assert run["created_by"] == "person"
@@ -45,7 +45,7 @@ def test_a_run_waits_for_start_unless_asked_to_begin(lab: LiveServer) -> None:
     assert lab.wait_for_end(run["id"])["status"] == "finished"
 
 
-def test_a_run_tells_its_facts(lab: LiveServer) -> None:
+def test_run_shows_its_facts(lab: LiveServer) -> None:
     fields = {
         "name": "trial",
         "params": {"lr": 0.1, "deep": {"a": [1, None, "ü"]}},
@@ -73,19 +73,19 @@ def test_a_run_tells_its_facts(lab: LiveServer) -> None:
     assert Path(ended["run_dir"]).is_dir()
 
 
-def test_the_name_defaults_to_the_first_line_of_the_command(lab: LiveServer) -> None:
+def test_name_defaults_to_the_first_line_of_the_command(lab: LiveServer) -> None:
     assert ready(lab, command="\n  echo one\necho two")["name"] == "echo one"
     assert len(ready(lab, command="x" * 500)["name"]) == 60
 
 
-def test_the_workdir_may_be_relative_to_the_project(lab: LiveServer) -> None:
+def test_workdir_can_be_relative_to_the_project(lab: LiveServer) -> None:
     (lab.project / "sub folder").mkdir(exist_ok=True)
     run = lab.wait_for_end(lab.submit("pwd", workdir="sub folder")["id"])
     assert lab.output(run["id"]) == f"{lab.project / 'sub folder'}\n"
 
 
 @pytest.mark.parametrize("verb", ["start", "stop", "archive"])
-def test_a_verb_at_the_wrong_time_is_a_conflict_and_changes_nothing(lab: LiveServer, verb: str) -> None:
+def test_verb_at_the_wrong_time_is_a_conflict_and_changes_nothing(lab: LiveServer, verb: str) -> None:
     run = ready(lab)
     if verb != "archive":
         run = lab.wait_for_end(lab.post(f"/runs/{run['id']}/start")["id"])
@@ -102,7 +102,7 @@ def test_stop_works_before_the_start(lab: LiveServer) -> None:
     assert stopped["ended_at"]
 
 
-def test_stop_ends_a_running_tree_with_its_daemons(lab: LiveServer) -> None:
+def test_stop_ends_a_running_process_tree_with_daemons(lab: LiveServer) -> None:
     run = lab.submit("setsid sleep 300 & nohup sleep 300 & echo up; trap '' TERM; while :; do sleep 300; done")
     wait_until(lambda: "up" in lab.get(f"/runs/{run['id']}/logs")["content"], "the tree to be up")
     lab.post(f"/runs/{run['id']}/stop")
@@ -123,7 +123,7 @@ def _alive(run_id: str) -> list[str]:
     return found
 
 
-def test_a_run_is_found_by_id_beginning_name_or_last(lab: LiveServer) -> None:
+def test_run_is_found_by_id_id_prefix_name_or_last(lab: LiveServer) -> None:
     run = ready(lab, name="one of a kind ✓")
     for reference in (run["id"], run["id"][:-2], run["id"].removeprefix("run-")[:-2], run["name"], "last"):
         assert lab.get(f"/runs/{quote(reference)}")["id"] == run["id"], reference
@@ -167,7 +167,7 @@ def test_pages_are_stable_while_runs_are_added(lab: LiveServer, sort: str) -> No
     assert sorted(whole) == sorted(made)
 
 
-def test_by_priority_runs_are_in_the_order_in_which_a_queue_goes(lab: LiveServer) -> None:
+def test_priority_order_matches_the_queue(lab: LiveServer) -> None:
     made = [ready(lab, tags=["in-line"], priority=priority)["id"] for priority in (0, 2, 0, 2, 1)]
     assert listed(lab, "tag=in-line&sort=-priority") == [made[at] for at in (1, 3, 4, 0, 2)]
 
@@ -178,12 +178,12 @@ def test_runs_are_listed_by_their_ids(lab: LiveServer) -> None:
     assert listed(lab, "ids=run-zzzzzzzzzz") == []
 
 
-def test_a_list_of_nothing_has_no_next_page(lab: LiveServer) -> None:
+def test_empty_list_has_no_next_page(lab: LiveServer) -> None:
     answer = lab.call("GET", "/runs?tag=of-nobody")
     assert (answer.json, answer.headers.get("x-next-cursor")) == ([], None)
 
 
-def test_patch_changes_what_it_names_and_nothing_else(lab: LiveServer) -> None:
+def test_patch_changes_only_the_named_fields(lab: LiveServer) -> None:
     run = ready(lab, name="before", tags=["a"])
     changed = lab.call("PATCH", f"/runs/{run['id']}", {"name": "after", "notes": "n", "priority": 5}).json
     assert changed == {**run, "name": "after", "notes": "n", "priority": 5}
@@ -192,13 +192,13 @@ def test_patch_changes_what_it_names_and_nothing_else(lab: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("body", [{"status": "finished"}, {"command": "x"}, {"name": ""}, {"priority": 1.5}, []])
-def test_patch_refuses_what_is_not_to_be_changed(lab: LiveServer, body: Any) -> None:
+def test_patch_refuses_fields_that_cannot_change(lab: LiveServer, body: Any) -> None:
     run = ready(lab)
     assert lab.call("PATCH", f"/runs/{run['id']}", body).status == 422
     assert lab.run(run["id"]) == run
 
 
-def test_archived_runs_leave_the_usual_list_and_come_back(lab: LiveServer) -> None:
+def test_archived_runs_leave_the_default_list_and_come_back(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true", tags=["shelf"])["id"])
     assert lab.post(f"/runs/{run['id']}/archive")["archived"] is True
     assert listed(lab, "tag=shelf") == []
@@ -207,7 +207,7 @@ def test_archived_runs_leave_the_usual_list_and_come_back(lab: LiveServer) -> No
     assert listed(lab, "tag=shelf") == [run["id"]]
 
 
-def test_rerun_is_a_new_run_of_the_same_thing(lab: LiveServer) -> None:
+def test_rerun_is_a_new_run_with_the_same_spec(lab: LiveServer) -> None:
     old = lab.wait_for_end(lab.submit("echo $A; exit 2", env={"A": "1"}, params={"lr": 1}, tags=["t"], seed=3)["id"])
     new = lab.call("POST", f"/runs/{old['id']}/rerun").json
     assert new["parent_run_id"] == old["id"]
@@ -221,13 +221,13 @@ def test_rerun_is_a_new_run_of_the_same_thing(lab: LiveServer) -> None:
     assert lab.call("POST", f"/runs/{old['id']}/rerun", {"command": "  "}).status == 422
 
 
-def test_a_rerun_takes_values_only_for_secrets_that_the_run_had(lab: LiveServer) -> None:
+def test_rerun_accepts_values_only_for_secrets_of_the_run(lab: LiveServer) -> None:
     first = lab.wait_for_end(lab.submit("true", env={"API_TOKEN": "x"})["id"])
     refused = lab.call("POST", f"/runs/{first['id']}/rerun", {"secrets": {"OTHER_TOKEN": "y"}})
     assert refused.status == 422 and "OTHER_TOKEN" in refused.json["error"]["message"]
 
 
-def test_a_rerun_says_which_secrets_it_no_longer_has(lab: LiveServer) -> None:
+def test_rerun_names_the_secrets_it_no_longer_has(lab: LiveServer) -> None:
     old = lab.wait_for_end(lab.submit("true", env={"HF_TOKEN": "x"})["id"])
     again = lab.post(f"/runs/{old['id']}/rerun")
     assert "HF_TOKEN" in again["warnings"][0]
@@ -235,7 +235,7 @@ def test_a_rerun_says_which_secrets_it_no_longer_has(lab: LiveServer) -> None:
     assert given["warnings"] == []
 
 
-def test_only_an_ended_run_is_deleted_and_then_wholly(lab: LiveServer) -> None:
+def test_only_an_ended_run_can_be_deleted_and_nothing_is_left(lab: LiveServer) -> None:
     idle = ready(lab, env={"HF_TOKEN": "x"})
     assert lab.call("DELETE", f"/runs/{idle['id']}").status == 409
     lab.post(f"/runs/{idle['id']}/stop")
@@ -251,7 +251,7 @@ def test_only_an_ended_run_is_deleted_and_then_wholly(lab: LiveServer) -> None:
     assert lab.get(f"/events?run_id={ended['id']}")[-1]["type"] == "run.deleted"
 
 
-def test_deleting_at_once_from_many_sides_is_told_once(lab: LiveServer) -> None:
+def test_concurrent_deletes_succeed_once(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(lambda _: lab.call("DELETE", f"/runs/{run['id']}").status, range(8)))
@@ -260,7 +260,7 @@ def test_deleting_at_once_from_many_sides_is_told_once(lab: LiveServer) -> None:
     assert told.count("run.deleted") == 1
 
 
-def test_a_key_answers_the_first_result_also_after_a_restart(make_server: Callable[..., LiveServer]) -> None:
+def test_idempotency_key_returns_the_first_result_after_a_restart(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     folder = server.project / "gone"
     folder.mkdir()
@@ -294,13 +294,13 @@ def test_twenty_equal_requests_at_once_make_one_run(lab: LiveServer) -> None:
     assert len(listed(lab, "tag=twenty")) == 1
 
 
-def test_a_refused_request_does_not_use_up_its_key(lab: LiveServer) -> None:
+def test_refused_request_does_not_use_up_its_key(lab: LiveServer) -> None:
     keyed = {"headers": {"Idempotency-Key": "second try"}}
     assert lab.call("POST", "/runs", {"command": "true", "workdir": "not yet"}, **keyed).status == 422
     assert lab.call("POST", "/runs", {"command": "true"}, **keyed).status == 201
 
 
-def test_sweeps_alerts_and_reruns_take_keys_too(lab: LiveServer) -> None:
+def test_sweeps_alerts_and_reruns_accept_keys(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true")["id"])
     for path, body in (
         ("/sweeps/wild", {"name": "keyed"}),
@@ -311,7 +311,7 @@ def test_sweeps_alerts_and_reruns_take_keys_too(lab: LiveServer) -> None:
         assert (first.status, first.json["id"]) == (second.status, second.json["id"]) == (201, first.json["id"])
 
 
-def test_the_difference_since_submit_is_shown_also_when_the_folder_is_gone(lab: LiveServer) -> None:
+def test_diff_since_submit_is_shown_even_without_the_folder(lab: LiveServer) -> None:
     folder = lab.project / "code"
     folder.mkdir()
     (folder / "train.py").write_text("1\n")
@@ -325,7 +325,7 @@ def test_the_difference_since_submit_is_shown_also_when_the_folder_is_gone(lab: 
     assert lab.call("GET", f"/runs/{run['id']}/diff").status in (200, 409)
 
 
-def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
+def test_rerun_without_its_snapshot_is_refused(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true", use_snapshot=True)["id"])
     for kept in (lab.state / "snapshots").rglob(f"{run['snapshot']['hash']}.json"):
         kept.unlink()
@@ -333,7 +333,7 @@ def test_a_rerun_whose_snapshot_is_gone_is_refused(lab: LiveServer) -> None:
     assert answer.status == 409 and "has been deleted" in answer.json["error"]["message"]
 
 
-def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveServer) -> None:
+def test_run_without_its_environment_fails_and_cannot_be_repeated(lab: LiveServer) -> None:
     kept = lab.state / "environments"
     before = set(kept.glob("*")) if kept.exists() else set()
     run = lab.post("/runs", {"command": "true", "caller_env": {"ONLY_HERE": "1"}})
@@ -346,7 +346,7 @@ def test_a_run_whose_environment_is_gone_fails_and_cannot_be_repeated(lab: LiveS
     assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
 
 
-def test_a_name_is_stronger_than_the_beginning_of_an_id_and_weaker_than_an_id(lab: LiveServer) -> None:
+def test_name_wins_over_an_id_prefix_but_not_over_an_id(lab: LiveServer) -> None:
     other = lab.submit("true")["id"]
     beginning = other.removeprefix("run-")[:4]
     named = lab.submit("true", name=beginning)["id"]

@@ -1,4 +1,4 @@
-"""The curl lines of the prompts, literally, with `{{server_url}}` and `{{auth_header}}` filled in."""
+"""The prompts' curl lines, verbatim, with `{{server_url}}` and `{{auth_header}}` filled in."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module", params=["header", "header file", "bearer"])
 def auth_header(request: pytest.FixtureRequest, lab: LiveServer) -> str:
-    """As the prompts render it: the token itself, or a file that only its owner can read."""
+    """Return the header as the prompts render it: the token itself, or a file that only its owner can read."""
     if request.param == "header":
         return f'-H "X-Auth-Token: {lab.token}"'
     if request.param == "bearer":
@@ -81,7 +81,7 @@ def sh(lab: LiveServer, line: str, auth_header: str, **filled: str) -> Any:
     return json.loads(done.stdout) if done.stdout else None
 
 
-def test_the_cluster_is_detected_and_shown(lab: LiveServer, auth_header: str) -> None:
+def test_cluster_is_detected_and_shown(lab: LiveServer, auth_header: str) -> None:
     detected = sh(lab, DETECT, auth_header)
     assert detected["cluster"]["type"] in ("local_gpu", "slurm", "cpu_only")
     shown = sh(lab, CLUSTER, auth_header)
@@ -91,13 +91,13 @@ def test_the_cluster_is_detected_and_shown(lab: LiveServer, auth_header: str) ->
     assert "finished" in shown["run_summary"]
 
 
-def test_the_live_documentation_is_there(lab: LiveServer, auth_header: str) -> None:
+def test_live_documentation_is_served(lab: LiveServer, auth_header: str) -> None:
     sh(lab, DOCS, auth_header)
     sh(lab, OPENAPI, auth_header)
 
 
 @pytest.mark.parametrize("line", [SWEEP_OF_PLAN_MODE, SWEEP_OF_AGENT_MODE])
-def test_a_sweep_is_made(lab: LiveServer, auth_header: str, line: str) -> None:
+def test_curl_line_creates_a_sweep(lab: LiveServer, auth_header: str, line: str) -> None:
     sweep = sh(lab, line, auth_header)
     assert sweep["id"].startswith("sweep-")
     assert sweep["goal"].startswith("what this")
@@ -105,10 +105,10 @@ def test_a_sweep_is_made(lab: LiveServer, auth_header: str, line: str) -> None:
 
 
 @pytest.mark.parametrize(("line", "seeds_path"), [(RUN_OF_PLAN_MODE, "/path"), (RUN_OF_AGENT_MODE, "/path/to/workdir")])
-def test_a_run_is_made_in_it_and_watched_to_its_end(
+def test_curl_lines_create_a_run_in_the_sweep_and_watch_it(
     lab: LiveServer, auth_header: str, line: str, seeds_path: str
 ) -> None:
-    """With a folder that exists instead of the prompt's example; no other letter is changed."""
+    """An existing folder replaces the prompt's example folder; nothing else is changed."""
     folder = lab.project / "work dir"
     folder.mkdir(exist_ok=True)
     (folder / "train.py").write_text(TRAIN)
@@ -127,20 +127,20 @@ def test_a_run_is_made_in_it_and_watched_to_its_end(
     assert logs["content"] == "trained with --lr 0.001\n"
 
 
-def test_the_example_as_it_stands_fails_with_the_shells_own_words(lab: LiveServer, auth_header: str) -> None:
+def test_unchanged_example_fails_with_the_shells_message(lab: LiveServer, auth_header: str) -> None:
     sweep = sh(lab, SWEEP_OF_AGENT_MODE, auth_header)
     run = sh(lab, RUN_OF_AGENT_MODE, auth_header, **{"<sweep_id>": sweep["id"]})
     assert lab.wait_for_end(run["id"])["status"] == "failed"
     assert "/path/to/workdir" in sh(lab, LOGS, auth_header, **{"{id}": run["id"]})["content"]
 
 
-def test_a_forgotten_sweep_id_is_told(lab: LiveServer, auth_header: str) -> None:
+def test_missing_sweep_id_is_reported(lab: LiveServer, auth_header: str) -> None:
     """A model that copies the placeholder gets an error that says what to do, and no run."""
     error = sh(lab, RUN_OF_AGENT_MODE, auth_header)["error"]
     assert "sweep_id" in error["message"]
 
 
-def test_the_documentation_needs_no_internet(lab: LiveServer, auth_header: str) -> None:
+def test_documentation_needs_no_internet(lab: LiveServer, auth_header: str) -> None:
     page = lab.call("GET", "/docs", token=None)
     text = page.body.decode()
     assert "https://" not in text.replace("https://fastapi.tiangolo.com", "")

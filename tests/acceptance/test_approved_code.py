@@ -1,4 +1,4 @@
-"""What was approved is what runs, also where a run begins long after: one that finds other code does not begin."""
+"""Only the approved code runs, even if a run starts much later. A run that finds other code does not start."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WAITS = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[LiveServer]:
-    """Its script waits for a file, and two runs go at a time: the third of the plan is in the queue until then."""
+    """A server whose script waits for a file. Two runs are active at a time, so the plan's third run stays queued."""
     server = planning_server(tmp_path)
     script = server.project / "fit.py"
     script.write_text(WAITS + script.read_text())
@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
     server.stop()
 
 
-def test_a_run_that_was_queued_when_the_code_changed_does_not_begin(server: LiveServer) -> None:
+def test_queued_run_does_not_start_after_the_code_changed(server: LiveServer) -> None:
     plan_id, script = approved(server, compiled(server)["id"])["id"], server.project / "fit.py"
     execute(server, plan_id)
     wait_until(lambda: _statuses(server)["running"] == 2, "two runs to be going")
@@ -52,8 +52,8 @@ def test_a_run_that_was_queued_when_the_code_changed_does_not_begin(server: Live
     assert Counter(run["params"]["degree"] for run in _finished(server)) == {1: 1, 3: 1, 5: 1}, "nothing is repeated"
 
 
-def test_a_run_whose_code_changed_while_it_started_does_not_count(server: LiveServer) -> None:
-    """What it read may be the one or the other."""
+def test_run_whose_code_changed_during_its_start_does_not_count(server: LiveServer) -> None:
+    """The run may have read the old or the new code."""
     plan_id, script = approved(server, compiled(server)["id"])["id"], server.project / "fit.py"
     as_approved = script.read_text()
     execute(server, plan_id)
@@ -69,7 +69,7 @@ def test_a_run_whose_code_changed_while_it_started_does_not_count(server: LiveSe
 
 
 def _wait_until_loaded(server: LiveServer) -> None:
-    """An edit that comes later is none of theirs."""
+    """Wait until the runs have loaded their code, so that a later edit does not affect them."""
     began = [datetime.fromisoformat(run["started_at"]).timestamp() for run in server.all_runs() if run["started_at"]]
     wait_until(lambda: time.time() > max(began) + LOADING_SECONDS + 1, "the runs to have read their code", 30)
 
@@ -82,7 +82,7 @@ def _statuses(server: LiveServer) -> Counter[str]:
     return Counter(run["status"] for run in server.all_runs())
 
 
-def test_links_of_the_project_count_as_what_they_lead_to(tmp_path: Path) -> None:
+def test_links_in_the_project_count_as_their_targets(tmp_path: Path) -> None:
     server = planning_server(tmp_path)
     shared, data = tmp_path / "shared", tmp_path / "data"
     for folder in (shared, data):

@@ -1,4 +1,4 @@
-"""The door: every route is closed without a token, each scope does only what is its own, and no other site gets in."""
+"""Access control: every route needs a token, each scope has only its own rights, and other sites are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.live_server import Answer, LiveServer
 
 OPEN = {"/", "/health", "/docs", "/openapi.json"}
 
-# What an agent, a viewer and a run may not do, by hand, so that a slip in a route shows.
+# What an agent, a viewer and a run may not do. Listed by hand, to catch a mistake in a route.
 PERSON_ONLY = {
     ("DELETE", "/runs/{run_id}"),
     ("DELETE", "/plans/{plan_id}"),
@@ -58,7 +58,7 @@ PERSON_ONLY = {
     ("DELETE", "/notifications/channels/{name}"),
 }
 
-CHANGES_NOTHING = {("POST", "/plans/check")}  # the text to look at does not fit into an address
+CHANGES_NOTHING = {("POST", "/plans/check")}  # the text to inspect does not fit into an address
 
 OF_PLANNING = {
     ("POST", "/cluster/detect"),
@@ -68,7 +68,7 @@ OF_PLANNING = {
     ("POST", "/plans/{plan_id}/validate"),
 }
 
-OF_A_SOCKET = {"/runs/{run_id}/terminal"}  # looks at the scope itself: a socket is told why it is closed
+OF_A_SOCKET = {"/runs/{run_id}/terminal"}  # checks the scope itself: a socket reports why it is closed
 
 OF_A_RUN = {
     ("GET", "/runs/{run_id}"),
@@ -110,7 +110,7 @@ def token_of(lab: LiveServer, scope: Scope, subject: str = "x", ttl: float | Non
     return mint(lab.token, scope, subject, ttl)
 
 
-def test_without_a_token_every_route_is_closed(lab: LiveServer) -> None:
+def test_every_route_is_closed_without_a_token(lab: LiveServer) -> None:
     found = routes(lab)
     assert len(found) > 20
     for method, path in found:
@@ -121,7 +121,7 @@ def test_without_a_token_every_route_is_closed(lab: LiveServer) -> None:
             assert "WWW-Authenticate" not in answer.headers
 
 
-def test_what_is_open_tells_nothing_of_the_project(lab: LiveServer) -> None:
+def test_open_routes_reveal_nothing_about_the_project(lab: LiveServer) -> None:
     for path in sorted(OPEN):
         answer = lab.call("GET", path, token=None)
         assert answer.status in (200, 307)
@@ -131,12 +131,12 @@ def test_what_is_open_tells_nothing_of_the_project(lab: LiveServer) -> None:
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "PUT", "TRACE", "NONSENSE"])
 @pytest.mark.parametrize("path", ["/runs", "/nothing", "/health/", "/docs/x", "/assets", "/openapi.json/"])
-def test_what_is_not_a_route_is_closed_too(lab: LiveServer, method: str, path: str) -> None:
+def test_unknown_routes_are_closed_too(lab: LiveServer, method: str, path: str) -> None:
     assert lab.call(method, path, token=None).status in (400, 401)
 
 
 @pytest.mark.parametrize("path", ["/assets/../runs", "/assets/%2e%2e/runs", "/health/../runs", "//runs", "/./runs"])
-def test_no_way_around_leads_to_a_closed_route(lab: LiveServer, run: dict[str, Any], path: str) -> None:
+def test_no_path_trick_reaches_a_closed_route(lab: LiveServer, run: dict[str, Any], path: str) -> None:
     answer = lab.call("GET", path, token=None)
     assert answer.status in (400, 401, 404)
     assert run["id"].encode() not in answer.body
@@ -150,7 +150,7 @@ def test_static_files_stay_in_their_folder(lab: LiveServer, path: str) -> None:
 
 
 def test_every_route_names_its_scopes(lab: LiveServer) -> None:
-    """A route that forgets its line would be open to every token."""
+    """A route without scopes would be open to every token."""
     seen = set()
     for module in pkgutil.iter_modules(route_modules.__path__, f"{route_modules.__name__}."):
         for route in importlib.import_module(module.name).router.routes:
@@ -166,7 +166,7 @@ def call_as(lab: LiveServer, scope: Scope, method: str, path: str) -> Answer:
     )
 
 
-def test_a_viewer_reads_and_never_writes(lab: LiveServer) -> None:
+def test_viewer_reads_and_never_writes(lab: LiveServer) -> None:
     for method, path in routes(lab):
         if path.endswith("/stream"):
             continue
@@ -175,7 +175,7 @@ def test_a_viewer_reads_and_never_writes(lab: LiveServer) -> None:
         assert (status != 403) == allowed, (method, path, status)
 
 
-def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer) -> None:
+def test_agent_works_but_cannot_delete_or_set_the_cluster(lab: LiveServer) -> None:
     for method, path in routes(lab):
         if path.endswith("/stream"):
             continue
@@ -183,7 +183,7 @@ def test_an_agent_works_but_neither_deletes_nor_sets_the_cluster(lab: LiveServer
         assert (status == 403) == ((method, path) in PERSON_ONLY), (method, path, status)
 
 
-def test_a_token_for_an_answer_answers_its_own_question_and_does_nothing_else(lab: LiveServer) -> None:
+def test_answer_token_can_only_answer_its_own_approval(lab: LiveServer) -> None:
     own = token_of(lab, Scope.ANSWER, "ask-0123456789")
     for method, path in routes(lab):
         mine = filled(path.replace("{approval_id}", "ask-0123456789"))
@@ -197,7 +197,7 @@ def test_a_token_for_an_answer_answers_its_own_question_and_does_nothing_else(la
     assert lab.call("POST", "/approvals/ask-0123456789/respond", answer, token=old).status == 401
 
 
-def test_who_plans_reads_and_saves_plans_and_starts_nothing(lab: LiveServer) -> None:
+def test_planning_token_reads_and_saves_plans_but_starts_nothing(lab: LiveServer) -> None:
     for method, path in routes(lab):
         if path.endswith("/stream"):
             continue
@@ -207,7 +207,7 @@ def test_who_plans_reads_and_saves_plans_and_starts_nothing(lab: LiveServer) -> 
         assert (status != 403) == allowed, (method, path, status)
 
 
-def test_an_agent_that_detects_leaves_what_a_person_set_by_hand(lab: LiveServer) -> None:
+def test_agent_detection_keeps_manual_cluster_settings(lab: LiveServer) -> None:
     lab.post("/cluster", {"type": "cpu_only", "max_parallel": 9})
     for body in (None, {"preferred_type": "cpu_only"}):
         seen = lab.call("POST", "/cluster/detect", body, token=token_of(lab, Scope.AGENT)).json["cluster"]
@@ -215,7 +215,7 @@ def test_an_agent_that_detects_leaves_what_a_person_set_by_hand(lab: LiveServer)
     assert lab.post("/cluster/detect")["cluster"]["source"] == "detected"
 
 
-def test_a_runs_token_is_for_its_own_run_alone(lab: LiveServer, run: dict[str, Any]) -> None:
+def test_run_token_works_only_for_its_own_run(lab: LiveServer, run: dict[str, Any]) -> None:
     own = token_of(lab, Scope.RUN, run["id"], None)
     other = lab.post("/runs", {"command": "true", "name": run["id"][:-1]})
     for method, path in routes(lab):
@@ -231,7 +231,7 @@ def test_a_runs_token_is_for_its_own_run_alone(lab: LiveServer, run: dict[str, A
     assert lab.get(f"/events?run_id={run['id']}")[-1]["actor"] == f"run:{run['id']}"
 
 
-def test_the_token_inside_a_run_works_for_that_run(lab: LiveServer) -> None:
+def test_token_inside_a_run_works_for_that_run(lab: LiveServer) -> None:
     script = (
         'curl -s -o /dev/null -w "%{http_code} " -H "X-Auth-Token: $LABWRIGHT_RUN_TOKEN" '
         '"$LABWRIGHT_SERVER_URL/runs/$LABWRIGHT_RUN_ID/alerts" -H "Content-Type: application/json" '
@@ -242,7 +242,7 @@ def test_the_token_inside_a_run_works_for_that_run(lab: LiveServer) -> None:
     assert lab.output(made["id"]) == "201 403"
 
 
-def test_who_did_it_is_recorded(lab: LiveServer) -> None:
+def test_actor_is_recorded(lab: LiveServer) -> None:
     made = lab.call("POST", "/runs", {"command": "true"}, token=token_of(lab, Scope.AGENT, "session-7")).json
     assert made["created_by"] == "agent:session-7"
     assert lab.get(f"/events?run_id={made['id']}")[0]["actor"] == "agent:session-7"
@@ -272,7 +272,7 @@ def forged(lab: LiveServer) -> dict[str, str]:
     }
 
 
-def test_no_forged_token_opens_the_door(lab: LiveServer) -> None:
+def test_forged_token_is_refused(lab: LiveServer) -> None:
     for name, token in forged(lab).items():
         answer = lab.call("GET", "/runs", token=None, headers={"X-Auth-Token": token})
         assert answer.status in (400, 401, 431), (name, answer.status)
@@ -293,25 +293,25 @@ def test_no_forged_token_opens_the_door(lab: LiveServer) -> None:
         "Bearer\t{token}x",
     ],
 )
-def test_an_odd_authorization_header_opens_nothing(lab: LiveServer, value: str) -> None:
+def test_odd_authorization_header_is_refused(lab: LiveServer, value: str) -> None:
     sent = {"Authorization": value.format(token=lab.token)}
     assert lab.call("GET", "/runs", token=None, headers=sent).status == 401
 
 
 @pytest.mark.parametrize("value", ["Bearer {token}", "bearer {token}", "BEARER   {token}"])
-def test_a_bearer_token_opens_the_door(lab: LiveServer, value: str) -> None:
+def test_bearer_token_is_accepted(lab: LiveServer, value: str) -> None:
     sent = {"Authorization": value.format(token=lab.token)}
     assert lab.call("GET", "/runs", token=None, headers=sent).status == 200
 
 
 @pytest.mark.parametrize("place", ["/runs?token={}", "/runs?auth_token={}", "/runs?X-Auth-Token={}"])
-def test_a_token_in_the_address_counts_for_nothing(lab: LiveServer, place: str) -> None:
+def test_token_in_the_address_is_ignored(lab: LiveServer, place: str) -> None:
     assert lab.call("GET", place.format(lab.token), token=None).status == 401
     cookie = {"Cookie": f"token={lab.token}; X-Auth-Token={lab.token}"}
     assert lab.call("GET", "/runs", token=None, headers=cookie).status == 401
 
 
-def test_a_new_secret_voids_every_token(lab: LiveServer, tmp_path: Path) -> None:
+def test_new_secret_revokes_every_token(lab: LiveServer, tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     server = LiveServer(project).start()
@@ -327,8 +327,8 @@ def test_a_new_secret_voids_every_token(lab: LiveServer, tmp_path: Path) -> None
         server.stop()
 
 
-def test_an_empty_token_file_does_not_open_the_door(tmp_path: Path) -> None:
-    """A full disk may leave one; without a secret everybody would have the right one."""
+def test_empty_token_file_does_not_grant_access(tmp_path: Path) -> None:
+    """A full disk may leave an empty file. With an empty secret, everybody could make valid tokens."""
     project = tmp_path / "project"
     (project / ".labwright").mkdir(parents=True)
     (project / ".labwright" / "token").write_text("\n")
@@ -343,7 +343,7 @@ def test_an_empty_token_file_does_not_open_the_door(tmp_path: Path) -> None:
         server.stop()
 
 
-def test_the_token_is_in_no_list_log_record_or_database(lab: LiveServer) -> None:
+def test_token_is_not_in_process_list_log_records_or_database(lab: LiveServer) -> None:
     secret = "hf_do_not_write_this_down"
     made = lab.submit("env > /dev/null; sleep 300", env={"HF_TOKEN": secret})
     lab.wait_for_status(made["id"], "running")

@@ -1,4 +1,4 @@
-"""A whole history as one file and back: while the server works, after it is gone, and with a kill in either."""
+"""Back up a whole history into one file and restore it: with and without a server, and with kills in between."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tests.support.live_server import LiveServer
 from tests.support.storage import ending, facts, gate
 from tests.support.waiting import wait_until
 
-LARGE = 150 << 20  # of zeros: it takes a moment to pack, and next to nothing on disk
-LEFT_OUT = {  # what a restored project makes anew, and what is secret
+LARGE = 150 << 20  # zeros: they take a moment to pack, and almost no space on disk
+LEFT_OUT = {  # files that a restored project creates again, and secret files
     *("token", "sign_in", "server", "lock", "port", "reserve", "database_pointer", "restored", "restoring"),
     *(
         "channels",
@@ -48,7 +48,7 @@ LEFT_OUT = {  # what a restored project makes anew, and what is secret
 }
 
 
-def test_a_whole_history_comes_back_in_another_place(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_whole_history_is_restored_in_another_place(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     session = server.post("/sessions", {"title": "a talk"})["id"]
     done = server.wait_for_end(server.submit("echo heard; exit 3", tags=["t"], params={"lr": 0.1})["id"])["id"]
@@ -82,11 +82,11 @@ def test_a_whole_history_comes_back_in_another_place(make_server: Callable[..., 
     assert elsewhere.wait_for_end(queued)["exit_code"] == 4
     assert elsewhere.token != server.token
     (server.project / "go").touch()
-    assert server.wait_for_end(going)["status"] == "finished"  # the first one does not notice
+    assert server.wait_for_end(going)["status"] == "finished"  # the first project does not notice
     assert not list(tmp_path.rglob("*.part")) and not list(tmp_path.rglob("*.restoring"))
 
 
-def test_without_a_server_and_with_kills_a_backup_is_whole_or_not_there(
+def test_backup_without_a_server_is_complete_or_absent_after_a_kill(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server().start()
@@ -120,7 +120,7 @@ def test_without_a_server_and_with_kills_a_backup_is_whole_or_not_there(
 
 
 def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[bytes]:
-    """In a group of its own: the command leaves the work to a child."""
+    """Start the command in its own process group: it leaves the work to a child."""
     return end_with_test(
         subprocess.Popen([*LABWRIGHT, *arguments], cwd=server.project, env=server.environment, start_new_session=True)
     )
@@ -131,7 +131,7 @@ def kill_tree(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def test_every_file_of_the_state_folder_goes_along_or_is_left_out_on_purpose() -> None:
+def test_every_file_of_the_state_folder_is_backed_up_or_excluded_on_purpose() -> None:
     paths = ProjectPaths(Path("/p"))
     spelled = {name for name, value in vars(paths).items() if isinstance(value, Path)} - {"project", "state", "config"}
     going = {name for name in spelled if getattr(paths, name) in carried(paths)} | {"backups"}
@@ -157,7 +157,7 @@ def into(folder: Path) -> ProjectPaths:
     return ProjectPaths(folder)
 
 
-def test_a_file_that_was_cut_off_or_changed_restores_nothing(history: Path, tmp_path: Path) -> None:
+def test_truncated_or_changed_file_restores_nothing(history: Path, tmp_path: Path) -> None:
     whole = history.read_bytes()
     paths = into(tmp_path / "copy")
     restored = into(tmp_path / "whole")
@@ -178,7 +178,7 @@ def test_a_file_that_was_cut_off_or_changed_restores_nothing(history: Path, tmp_
         restore(paths, tmp_path / "nowhere")
 
 
-def test_nothing_is_written_outside_whatever_the_file_says(tmp_path: Path) -> None:
+def test_restore_never_writes_outside_its_folder(tmp_path: Path) -> None:
     def packed(*members: tuple[str, bytes, str]) -> Path:
         file = tmp_path / "hostile.tar.gz"
         with tarfile.open(file, "w:gz") as tar:
@@ -206,7 +206,7 @@ def test_nothing_is_written_outside_whatever_the_file_says(tmp_path: Path) -> No
         assert os.listdir(paths.project) == []
 
 
-def test_two_restores_do_not_meet(history: Path, tmp_path: Path) -> None:
+def test_two_restores_at_once_do_not_mix(history: Path, tmp_path: Path) -> None:
     paths = into(tmp_path / "copy")
     fd = os.open(paths.project, os.O_RDONLY)
     fcntl.flock(fd, fcntl.LOCK_EX)
@@ -215,9 +215,7 @@ def test_two_restores_do_not_meet(history: Path, tmp_path: Path) -> None:
     os.close(fd)
 
 
-def test_the_newest_backup_is_kept_though_the_clock_was_set_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_newest_backup_is_kept_though_the_clock_was_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     database = Database(tmp_path / "labwright.db")
     folder = tmp_path / "backups"
     for ahead in (1e9, 1e9 + 5, 0.0, 1.0, 1.0):
@@ -228,9 +226,9 @@ def test_the_newest_backup_is_kept_though_the_clock_was_set_back(
     database.close()
 
 
-def test_what_happened_since_the_newest_backup_is_news_whoever_made_it(tmp_path: Path) -> None:
+def test_changes_since_the_newest_backup_count_as_news(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
-        assert has_news(lab)  # there is none yet
+        assert has_news(lab)  # no backup yet
         make_backup(lab)
         with lab.db.transaction() as tx:
             tx.emit(Event(type=EventType.SERVER_STARTED, actor="system", time=now()))
@@ -246,7 +244,7 @@ def test_what_happened_since_the_newest_backup_is_news_whoever_made_it(tmp_path:
 
 
 @pytest.mark.parametrize("damaged", [1 << 12, 1 << 17], ids=["one page", "the schema too"])
-def test_no_copy_counts_of_a_database_that_was_damaged_after_the_start(tmp_path: Path, damaged: int) -> None:
+def test_copy_of_a_database_damaged_after_the_start_does_not_count(tmp_path: Path, damaged: int) -> None:
     with lab_in(tmp_path / "project") as lab:
         good = make_backup(lab)
         with contextlib.closing(sqlite3.connect(lab.paths.database)) as beside:
@@ -257,10 +255,10 @@ def test_no_copy_counts_of_a_database_that_was_damaged_after_the_start(tmp_path:
         with pytest.raises(DatabaseDamaged):
             make_backup(lab)
         assert list(lab.paths.backups.iterdir()) == [good]
-        assert lab.db.damage  # from here on /health tells
+        assert lab.db.damage  # from here on /health reports it
 
 
-def test_no_copy_of_a_damaged_database_drives_out_a_good_backup(tmp_path: Path) -> None:
+def test_copy_of_a_damaged_database_does_not_replace_a_good_backup(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         good = make_backup(lab)
         lab.db.damage = "row 7 missing from index"

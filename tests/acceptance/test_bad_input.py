@@ -1,4 +1,4 @@
-"""Bad input: 4xx in the error form, with what to do, and nothing created."""
+"""Bad input gets a 4xx response in the error format with a hint, and creates nothing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def refused(server: LiveServer, answer: Answer, *statuses: int) -> dict[str, str
 
 @pytest.fixture
 def nothing_happens(lab: LiveServer) -> Iterator[None]:
-    """No event: so no run, no sweep, no alert, no change."""
+    """Check that no event appears: no run, no sweep, no alert, no change."""
     before = newest_event(lab)
     yield
     assert newest_event(lab) == before
@@ -109,7 +109,7 @@ BAD_RUNS: dict[str, dict[str, Any]] = {
 
 @pytest.mark.usefixtures("nothing_happens")
 @pytest.mark.parametrize("case", BAD_RUNS)
-def test_a_run_that_makes_no_sense_is_refused(lab: LiveServer, case: str) -> None:
+def test_invalid_run_is_refused(lab: LiveServer, case: str) -> None:
     error = refused(lab, lab.call("POST", "/runs", BAD_RUNS[case]), 422, 404)
     assert error["hint"], error
 
@@ -142,12 +142,12 @@ RAW_BODIES: dict[str, bytes] = {
 
 @pytest.mark.usefixtures("nothing_happens")
 @pytest.mark.parametrize("case", RAW_BODIES)
-def test_a_body_that_makes_no_sense_is_refused(lab: LiveServer, case: str) -> None:
+def test_invalid_body_is_refused(lab: LiveServer, case: str) -> None:
     refused(lab, lab.call("POST", "/runs", RAW_BODIES[case]), 400, 422)
 
 
 @pytest.mark.usefixtures("nothing_happens")
-def test_broken_json_is_told_by_line_and_column(lab: LiveServer) -> None:
+def test_broken_json_is_reported_with_line_and_column(lab: LiveServer) -> None:
     for path in ("/runs", "/runs/run-0000000000/metrics"):
         refusal = lab.call("POST", path, b'{"command": "true",\n  oops}').json["error"]
         assert refusal["message"].startswith("The body is not valid JSON: "), refusal
@@ -159,8 +159,8 @@ def test_broken_json_is_told_by_line_and_column(lab: LiveServer) -> None:
 @pytest.mark.parametrize(
     "kind", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "", "nonsense"]
 )
-def test_a_body_that_does_not_say_it_is_json_is_refused(lab: LiveServer, kind: str) -> None:
-    """These are the ones that a page of another site can send without asking first."""
+def test_body_without_json_content_type_is_refused(lab: LiveServer, kind: str) -> None:
+    """A page of another site can send these content types without a preflight request."""
     body = b'{"command": "true"}'
     answer = lab.call("POST", "/runs", body, headers={"Content-Type": kind})
     refused(lab, answer, 422)
@@ -171,12 +171,12 @@ TEN_MB = 10 << 20
 
 
 @pytest.mark.usefixtures("nothing_happens")
-def test_ten_megabytes_are_refused_by_their_stated_length(lab: LiveServer) -> None:
+def test_ten_megabytes_are_refused_by_content_length(lab: LiveServer) -> None:
     address = urlsplit(lab.url)
     with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = f"POST /runs HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
         head += f"Content-Type: application/json\r\nContent-Length: {TEN_MB}\r\nConnection: close\r\n\r\n"
-        connection.sendall(head.encode())  # and not a byte of the body
+        connection.sendall(head.encode())  # no byte of the body is sent
         answer = http.client.HTTPResponse(connection)
         answer.begin()
         assert answer.status == 413
@@ -184,10 +184,10 @@ def test_ten_megabytes_are_refused_by_their_stated_length(lab: LiveServer) -> No
 
 
 @pytest.mark.usefixtures("nothing_happens")
-def test_who_sends_ten_megabytes_before_reading_gets_the_answer(lab: LiveServer) -> None:
+def test_client_that_sends_ten_megabytes_before_reading_gets_the_response(lab: LiveServer) -> None:
     body = b'{"command": "' + b"x" * TEN_MB + b'"}'
     headers = {"X-Auth-Token": lab.token, "Content-Type": "application/json"}
-    request = urllib.request.Request(f"{lab.url}/runs", body, headers)  # it asks to close the connection
+    request = urllib.request.Request(f"{lab.url}/runs", body, headers)  # the server asks to close the connection
     with pytest.raises(urllib.error.HTTPError) as refusal:
         urllib.request.urlopen(request, timeout=60)
     with refusal.value as answer:
@@ -206,7 +206,7 @@ def test_who_sends_ten_megabytes_before_reading_gets_the_answer(lab: LiveServer)
         ({"command": "true", "tags": ["t"] * 101}, "tags has too many entries: 100 at most."),
     ],
 )
-def test_a_refusal_says_what_is_wrong_with_a_text(lab: LiveServer, fields: dict[str, Any], words: str) -> None:
+def test_refusal_says_what_is_wrong_with_a_text(lab: LiveServer, fields: dict[str, Any], words: str) -> None:
     answer = lab.call("POST", "/runs", fields)
     assert answer.status == 422 and answer.json["error"]["message"].startswith(words)
 
@@ -228,7 +228,7 @@ def test_ten_megabytes_in_chunks_are_refused_too(lab: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("length", ["-1", "abc", "1e3", "99999999999999999999999", "\u00b2", "+5", "0x10"])
-def test_a_length_that_is_none_is_refused(lab: LiveServer, length: str) -> None:
+def test_invalid_content_length_is_refused(lab: LiveServer, length: str) -> None:
     address = urlsplit(lab.url)
     with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = f"POST /runs HTTP/1.1\r\nHost: {address.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
@@ -268,7 +268,7 @@ BODIES: dict[str, Any] = {"PATCH": {"name": "x"}, "alerts": {"message": "x"}, "r
 
 @pytest.mark.usefixtures("nothing_happens")
 @pytest.mark.parametrize(("method", "route"), RUN_ROUTES)
-def test_no_trick_in_an_id_reaches_anything(lab: LiveServer, method: str, route: str) -> None:
+def test_malicious_ids_reach_nothing(lab: LiveServer, method: str, route: str) -> None:
     body = BODIES.get(route.rsplit("/", 1)[1], BODIES.get(method))
     for trick in [UNKNOWN_RUN, *TRICKS]:
         refused(lab, lab.call(method, route.format(trick), body), 400, 404, 405, 414)
@@ -302,7 +302,7 @@ def test_no_trick_in_an_id_reaches_anything(lab: LiveServer, method: str, route:
         "q=" + "x" * 1001,
     ],
 )
-def test_a_list_that_cannot_be_made_is_refused(lab: LiveServer, query: str) -> None:
+def test_invalid_list_query_is_refused(lab: LiveServer, query: str) -> None:
     refused(lab, lab.call("GET", "/runs?" + quote(query, safe="=&%,;")), 422)
 
 
@@ -323,7 +323,7 @@ def test_a_list_that_cannot_be_made_is_refused(lab: LiveServer, query: str) -> N
         "/alerts?limit=99999999999999999999999999",
     ],
 )
-def test_other_lists_refuse_nonsense_as_well(lab: LiveServer, path: str) -> None:
+def test_other_lists_refuse_invalid_queries(lab: LiveServer, path: str) -> None:
     refused(lab, lab.call("GET", path), 422)
 
 
@@ -339,7 +339,7 @@ def test_other_lists_refuse_nonsense_as_well(lab: LiveServer, path: str) -> None
         "grep=" + "x" * 1001,
     ],
 )
-def test_a_piece_of_output_that_is_none_is_refused(lab: LiveServer, query: str) -> None:
+def test_invalid_log_range_is_refused(lab: LiveServer, query: str) -> None:
     run = lab.post("/runs", {"command": "true"})
     refused(lab, lab.call("GET", f"/runs/{run['id']}/logs?{query}"), 422)
 
@@ -365,18 +365,18 @@ def test_a_piece_of_output_that_is_none_is_refused(lab: LiveServer, query: str) 
         ("POST", "/gc", {"dry_run": "perhaps"}),
     ],
 )
-def test_other_verbs_refuse_nonsense_as_well(lab: LiveServer, method: str, path: str, body: Any) -> None:
+def test_other_verbs_refuse_invalid_input(lab: LiveServer, method: str, path: str, body: Any) -> None:
     refused(lab, lab.call(method, path, body), 422)
 
 
 @pytest.mark.parametrize("key", ["", "x" * 201])
 @pytest.mark.usefixtures("nothing_happens")
-def test_an_idempotency_key_that_is_none_is_refused(lab: LiveServer, key: str) -> None:
+def test_invalid_idempotency_key_is_refused(lab: LiveServer, key: str) -> None:
     refused(lab, lab.call("POST", "/runs", {"command": "true"}, headers={"Idempotency-Key": key}), 422)
 
 
 @pytest.mark.parametrize("position", ["\u00b2", "nonsense", ":", "9" * 55, "-1", "x:99999999999999999999999"])
-def test_a_position_that_is_none_begins_anew(lab: LiveServer, position: str) -> None:
+def test_invalid_stream_position_restarts_the_stream(lab: LiveServer, position: str) -> None:
     address = urlsplit(lab.url)
     epoch = lab.get("/events?limit=1")[0]["epoch"]
     for text in (position, f"{epoch}:{position}"):
@@ -391,11 +391,11 @@ def test_a_position_that_is_none_begins_anew(lab: LiveServer, position: str) -> 
         connection.close()
 
 
-def test_unknown_routes_and_methods_are_told_in_the_same_form(lab: LiveServer) -> None:
+def test_unknown_routes_and_methods_use_the_error_format(lab: LiveServer) -> None:
     assert refused(lab, lab.call("GET", "/nonsense"), 404)["hint"]
     assert refused(lab, lab.call("PUT", "/runs"), 405)["code"] == "method_not_allowed"
     assert refused(lab, lab.call("DELETE", "/events"), 405)
 
 
-def test_a_run_can_still_be_made_after_all_that(lab: LiveServer) -> None:
+def test_run_can_still_be_created_after_bad_input(lab: LiveServer) -> None:
     assert lab.wait_for_end(lab.submit("exit 4")["id"])["exit_code"] == 4

@@ -1,4 +1,4 @@
-"""Whatever the API's own description allows or forbids: no request brings forth a fault of the server's own."""
+"""No request causes a server error, whether the API schema allows or forbids it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.support.live_server import LiveServer
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 ENDLESS = "/events/stream"
-NOT_EVEN_HTTP = b"Invalid HTTP request received."  # an address of 64 KB does not get as far as to us
+NOT_EVEN_HTTP = b"Invalid HTTP request received."  # the HTTP layer refuses an address of 64 KB before our code sees it
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def known(lab: LiveServer) -> dict[str, str]:
-    """Ids that exist, so that requests get past the first look."""
+    """Ids that exist, so that requests pass the first check."""
     run = lab.wait_for_end(lab.submit("echo hello")["id"])["id"]
     alert = lab.post(f"/runs/{run}/alerts", {"message": "m", "choices": ["ignore"]})["id"]
     sweep = lab.post("/sweeps/wild", {"name": "s"})["id"]
@@ -48,7 +48,7 @@ def known(lab: LiveServer) -> dict[str, str]:
 
 @pytest.mark.parametrize("examples", [2, pytest.param(40, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])])
 @pytest.mark.parametrize("mode", list(GenerationMode))
-def test_no_request_within_or_against_the_description_is_a_server_error(
+def test_no_valid_or_invalid_request_causes_a_server_error(
     lab: LiveServer, known: dict[str, str], mode: GenerationMode, examples: int
 ) -> None:
     schema = schemathesis.openapi.from_dict(lab.call("GET", "/openapi.json", token=None).json)
@@ -87,13 +87,13 @@ def try_operation(
             for name in set(case.path_parameters) & set(known):
                 case.path_parameters[name] = known[name]
         if isinstance(case.body, dict) and "auto_start" in case.body:
-            case.body["auto_start"] = False  # what is made up here is not to be run
-        # A connection each: one kept open may be closed by the server while a slow machine thinks up the next case.
+            case.body["auto_start"] = False  # generated commands must not be run
+        # One connection each: the server may close an open one while a slow machine generates the next case.
         headers = {"X-Auth-Token": lab.token, "Host": lab.url.removeprefix("http://"), "Connection": "close"}
         response = case.call(base_url=lab.url, session=session, headers=headers, timeout=60)
         if response.content != NOT_EVEN_HTTP:
             case.validate_response(response, checks=CHECKS)
 
-    with contextlib.suppress(Unsatisfiable):  # a route that takes nothing cannot be given anything wrong
+    with contextlib.suppress(Unsatisfiable):  # a route without input cannot get wrong input
         attempt()
     return count

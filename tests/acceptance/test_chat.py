@@ -1,4 +1,4 @@
-"""Conversations with a real server: over HTTP, over the wire of a provider, and by rules alone."""
+"""Conversations with a real server: over HTTP, with a provider, and by rules alone."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def status_of(server: LiveServer, session_id: str) -> str:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server without a model for all that only talk to it."""
+    """A server without a model, shared by all tests that only talk to it."""
     project = tmp_path_factory.mktemp("chat") / "project"
     project.mkdir()
     server = LiveServer(project).start()
@@ -59,7 +59,7 @@ def with_model(make_server: Callable[..., LiveServer], provider: ModelServer, **
 # By rules
 
 
-def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> None:
+def test_rules_answer_plain_requests_with_evidence(lab: LiveServer) -> None:
     script = "import labwright\nlabwright.init()\nfor s in range(3): labwright.log({'loss': %s / (s + 1)}, step=s)\n"
     for name, value in (("good", 1), ("poor", 2)):
         (lab.project / f"{name}.py").write_text(script % value)
@@ -80,7 +80,7 @@ def test_plain_requests_are_answered_by_rules_with_evidence(lab: LiveServer) -> 
     assert [piece["data"]["marks"] for piece in messages if piece["data"]["marks"]] == []
 
 
-def test_earlier_failures_are_pointed_out_before_a_run_is_started(lab: LiveServer) -> None:
+def test_earlier_failures_are_shown_before_a_run_is_started(lab: LiveServer) -> None:
     (lab.project / "diverge.py").write_text("import sys\nraise OverflowError(f'loss is {sys.argv[2]}')\n")
     failed = lab.submit("python3 diverge.py --lr 0.5", name="diverges")
     lab.wait_for_end(failed["id"])
@@ -95,7 +95,7 @@ def test_earlier_failures_are_pointed_out_before_a_run_is_started(lab: LiveServe
     assert len(lab.all_runs()) == before + 1
 
 
-def test_a_wait_outlives_a_killed_server(make_server: Callable[..., LiveServer]) -> None:
+def test_wait_survives_a_killed_server(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     gate = server.project / "gate"
     run = server.submit(f"until [ -e {gate} ]; do sleep 0.05; done; echo over", name="slow")
@@ -115,7 +115,7 @@ def test_a_wait_outlives_a_killed_server(make_server: Callable[..., LiveServer])
 # Over HTTP
 
 
-def test_sessions_are_made_changed_listed_and_deleted(lab: LiveServer) -> None:
+def test_sessions_are_created_changed_listed_and_deleted(lab: LiveServer) -> None:
     made = lab.post("/sessions", {"title": "Mine", "mode": "plan"})
     path = f"/sessions/{made['id']}"
     assert (made["status"], made["mode"], made["turn"]) == ("idle", "plan", 0)
@@ -131,7 +131,7 @@ BAD = [{}, {"message": ""}, {"message": "  "}, {"message": "x", "mode": "dream"}
 
 
 @pytest.mark.parametrize("body", BAD)
-def test_a_bad_message_is_refused_and_changes_nothing(lab: LiveServer, body: Json) -> None:
+def test_invalid_message_is_refused_and_changes_nothing(lab: LiveServer, body: Json) -> None:
     before = len(lab.get("/sessions"))
     answer = lab.call("POST", "/chat", body)
     assert answer.status == 422
@@ -139,7 +139,7 @@ def test_a_bad_message_is_refused_and_changes_nothing(lab: LiveServer, body: Jso
     assert len(lab.get("/sessions")) == before
 
 
-def test_a_message_sent_twice_with_one_key_is_said_once(lab: LiveServer) -> None:
+def test_message_sent_twice_with_one_key_is_added_once(lab: LiveServer) -> None:
     body, key = {"message": "sweeps"}, {"Idempotency-Key": "said-once"}
     first = frames(lab.call("POST", "/chat", body, headers=key).body)
     again = frames(lab.call("POST", "/chat", body, headers=key).body)
@@ -147,7 +147,7 @@ def test_a_message_sent_twice_with_one_key_is_said_once(lab: LiveServer) -> None
     assert lab.get(f"/sessions/{first[0]['session_id']}")["turn"] == 1
 
 
-def test_a_client_goes_on_by_number_and_everybody_sees_the_same_order(lab: LiveServer) -> None:
+def test_client_resumes_by_number_and_all_clients_see_the_same_order(lab: LiveServer) -> None:
     pieces = chat(lab, "gpus")
     session, numbers = pieces[0]["session_id"], [piece["seq"] for piece in pieces]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -184,7 +184,7 @@ def test_memories_of_agents_are_proposals(lab: LiveServer) -> None:
     assert lab.call("DELETE", f"/memories/{proposed['id']}").status == 204
 
 
-def test_an_agents_token_hears_nothing_of_conversations(lab: LiveServer) -> None:
+def test_agent_token_sees_no_events_of_conversations(lab: LiveServer) -> None:
     lab.post("/runs", {"command": "true", "name": "held"})
     (asked,) = [piece for piece in chat_until_asked(lab, "stop held") if piece["kind"] == "approval"]
     agent = mint(lab.token, Scope.AGENT, "outside", 600)
@@ -198,7 +198,7 @@ def test_an_agents_token_hears_nothing_of_conversations(lab: LiveServer) -> None
     lab.post(f"/approvals/{asked['data']['id']}/respond", {"approved": False})
 
 
-def test_an_outside_agent_that_obeys_a_hostile_log_is_refused_over_http(lab: LiveServer) -> None:
+def test_outside_agent_that_obeys_a_hostile_log_is_refused(lab: LiveServer) -> None:
     lab.post("/runs", {"command": "true", "name": "coveted"})
     (asked,) = [piece["data"] for piece in chat_until_asked(lab, "stop coveted") if piece["kind"] == "approval"]
     plan = lab.post("/plans", {"title": "t", "goal": "g", "raw_markdown": "x"})["id"]
@@ -223,7 +223,7 @@ def test_an_outside_agent_that_obeys_a_hostile_log_is_refused_over_http(lab: Liv
     lab.post(f"/approvals/{asked['id']}/respond", {"approved": False})
 
 
-def test_an_agents_token_ends_only_what_an_agent_like_it_began(lab: LiveServer) -> None:
+def test_agent_token_stops_only_work_started_by_an_agent(lab: LiveServer) -> None:
     shell = mint(lab.token, Scope.AGENT, "chat-0123456789", 60)
     mcp, skill = (mint(lab.token, Scope.AGENT, name, 60) for name in ("mcp", "skill"))
     grid = {"name": "naps", "base_command": "sleep {s}", "parameters": {"s": [61, 62]}, "budget": {"runs": 1}}
@@ -251,7 +251,7 @@ def test_an_agents_token_ends_only_what_an_agent_like_it_began(lab: LiveServer) 
     lab.post(f"/runs/{run}/stop")
 
 
-def test_an_agents_token_raises_no_budget_of_a_sweep(lab: LiveServer) -> None:
+def test_agent_token_cannot_raise_a_sweep_budget(lab: LiveServer) -> None:
     agent = mint(lab.token, Scope.AGENT, "mcp", 60)
     two = {"name": "two", "base_command": "true {s}", "parameters": {"s": [1, 2]}, "auto_start": True}
     sweep = lab.call("POST", "/sweeps", {**two, "budget": {"runs": 1}}, token=agent).json["id"]
@@ -279,10 +279,10 @@ def chat_until_asked(server: LiveServer, message: str) -> list[Json]:
     return found
 
 
-# Over a provider's wire
+# With a provider
 
 
-def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[..., LiveServer]) -> None:
+def test_model_at_a_provider_works_through_the_tools(make_server: Callable[..., LiveServer]) -> None:
     def answer(asked: Asked) -> Turn:
         told = [message for message in asked.body["messages"] if message["role"] == "tool"]
         if not told:
@@ -302,13 +302,13 @@ def test_a_model_at_a_provider_works_through_the_tools(make_server: Callable[...
     assert (mark["text"], mark["fault"]) == ("0.75", "mismatch")
 
 
-def test_an_answer_that_reached_the_models_limit_is_told_to_be_cut(make_server: Callable[..., LiveServer]) -> None:
+def test_reply_at_the_models_limit_is_marked_as_cut(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("It is",), stop="length")) as provider:
         shown = labwright(with_model(make_server, provider), "chat", "How is it?").stdout
     assert "The answer was cut off at the model's length limit." in shown
 
 
-def test_a_server_killed_in_the_middle_of_an_answer_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:
+def test_server_killed_during_a_reply_finishes_the_turn(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("Once ", "upon"), hang_after=3), Turn(text=("All is well.",))) as provider:
         server = with_model(make_server, provider)
         session = server.post("/sessions", {})["id"]
@@ -335,7 +335,7 @@ def _until_broken(
         broken.append(error)
 
 
-def test_stop_is_at_once_while_a_model_is_silent(make_server: Callable[..., LiveServer]) -> None:
+def test_stop_is_immediate_while_a_model_is_silent(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("Once ", "upon"), hang_after=3)) as provider:
         server = with_model(make_server, provider)
         session = server.post("/sessions", {})["id"]
@@ -343,11 +343,11 @@ def test_stop_is_at_once_while_a_model_is_silent(make_server: Callable[..., Live
         talker.start()
         wait_until(lambda: [p for p in server.get(f"/sessions/{session}/pieces") if p["kind"] == "text"], "first words")
         assert server.post(f"/sessions/{session}/stop")["status"] == "idle"
-        talker.join(timeout=10)  # its stream has ended with the turn, though the model is still silent
+        talker.join(timeout=10)  # the stream has ended with the turn, though the model is still silent
         assert not talker.is_alive()
 
 
-def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_model_is_not_called_while_a_run_is_active(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     with model_server("openai", waits_for_slow) as provider:
         server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
@@ -362,8 +362,8 @@ def test_no_model_is_asked_while_a_run_goes_on(make_server: Callable[..., LiveSe
 
 
 @pytest.mark.slow
-def test_no_token_is_spent_over_a_minute_of_waiting(make_server: Callable[..., LiveServer]) -> None:
-    """With output, metrics and alerts going on, and other conversations."""
+def test_waiting_for_a_minute_spends_no_tokens(make_server: Callable[..., LiveServer]) -> None:
+    """Output, metrics, alerts and other conversations go on meanwhile."""
     busy = 'i=0; while [ $i -lt 120 ]; do i=$((i+1)); echo "{\\"loss\\": $i}"; sleep 0.5; done'
     with model_server("openai", waits_for_slow) as provider:
         server = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="2")
@@ -385,7 +385,7 @@ def waits_for_slow(asked: Asked) -> Turn:
 
 
 def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer) -> None:
-    """One question before the wait and one after it, and none in between."""
+    """Check that there is one request before the wait, one after it, and none in between."""
     wait_until(lambda: server.get(f"/sessions/{session}")["turn"] == 2, "the session to wake")
     wait_until(lambda: status_of(server, session) == "idle", "its answer")
     assert len(provider.asked) == 2
@@ -395,7 +395,7 @@ def wait_for_its_answer(server: LiveServer, session: str, provider: ModelServer)
 # On the command line
 
 
-def test_chat_on_the_command_line(lab: LiveServer) -> None:
+def test_chat_works_on_the_command_line(lab: LiveServer) -> None:
     told = labwright(lab, "chat", "gpus")
     assert told.returncode == 0
     assert "message is empty." in labwright(lab, "chat", " ").stderr
@@ -412,10 +412,10 @@ def test_chat_on_the_command_line(lab: LiveServer) -> None:
     assert labwright(lab, "sessions", "show", session).returncode == 1
 
 
-def test_an_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
+def test_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true", "name": "mine"})
     told = labwright(lab, "chat", "stop mine")
-    assert told.returncode == 4  # it waits for somebody, and nobody sits here
+    assert told.returncode == 4  # it waits for an answer, and there is no terminal
     assert lab.run(run["id"])["status"] == "ready"
     (asked,) = json.loads(labwright(lab, "approvals", "--json").stdout)
     assert labwright(lab, "approvals", "answer", asked["id"], "approve").returncode == 0
@@ -424,7 +424,7 @@ def test_an_approval_is_answered_on_the_command_line(lab: LiveServer) -> None:
     assert labwright(lab, "approvals", "answer", asked["id"], "deny").returncode == 1
 
 
-def test_a_suggestion_is_accepted_on_the_command_line(lab: LiveServer) -> None:
+def test_suggestion_is_accepted_on_the_command_line(lab: LiveServer) -> None:
     session = chat(lab, "run echo train --lr 0.1")[0]["session_id"]
     told = [text_of(chat(lab, f"run echo train --lr {lr}", session)) for lr in (0.2, 0.3)]
     assert "💡 Workflow Improvement: `echo train` was started several times" in told[1]

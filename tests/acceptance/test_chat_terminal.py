@@ -1,4 +1,4 @@
-"""An answer on a real screen: its words as they come, and each block drawn well once it is whole."""
+"""A reply on a real screen: text appears as it streams, and each complete block is formatted."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ print("That was all.")
 
 
 @pytest.mark.parametrize("length", [1, 7, 1000])
-def test_an_answer_is_formatted_in_place(tmp_path: Path, length: int) -> None:
+def test_reply_is_formatted_in_place(tmp_path: Path, length: int) -> None:
     pieces = [ANSWER[first : first + length] for first in range(0, len(ANSWER), length)]
     screen = screen_showing(tmp_path, pieces, rows=30)
     assert not [mark for mark in ("**", "|---", "*wide*", "`code`") if mark in screen], screen
@@ -52,14 +52,14 @@ def test_an_answer_is_formatted_in_place(tmp_path: Path, length: int) -> None:
     assert "\n lr   steps\n" in screen and screen.count("• 漢字") == 1 and "• code" in screen, screen
 
 
-def test_what_has_left_the_screen_stays_as_it_came(tmp_path: Path) -> None:
+def test_text_that_has_scrolled_away_stays_unchanged(tmp_path: Path) -> None:
     lines = [f"line **{number}** of a long paragraph\n" for number in range(30)]
     screen = screen_showing(tmp_path, ["# Title\n\n", *lines, "\nThe **end**."], rows=12)
     assert [f"line **{number}** of" in screen for number in range(30)] == [True] * 30, screen
     assert screen.count("line **29**") == 1 and "The end." in screen and "# Title" not in screen, screen
 
 
-def test_an_answer_of_a_model_is_drawn(make_server: Callable[..., LiveServer]) -> None:
+def test_reply_of_a_model_is_formatted(make_server: Callable[..., LiveServer]) -> None:
     with model_server("openai", Turn(text=("The **be", "st** is\n\n", "the `second`."))) as provider:
         address = {"OPENAI_BASE_URL": f"{provider.url}/v1", "OPENAI_API_KEY": "sk-test"}
         server = make_server(LABWRIGHT_MODEL="openai:fake", **address).start()
@@ -70,7 +70,7 @@ def test_an_answer_of_a_model_is_drawn(make_server: Callable[..., LiveServer]) -
 @pytest.mark.parametrize(
     ("text", "whole"),
     [
-        ("One paragraph\n\n", ""),  # what follows may be its continuation in a list
+        ("One paragraph\n\n", ""),  # the next line may continue the list
         ("One\n\nTwo", "One\n\n"),
         ("One\n\nTwo\n\nThree", "One\n\nTwo\n\n"),
         ("- a\n\n  more of it\n", ""),
@@ -81,14 +81,14 @@ def test_an_answer_of_a_model_is_drawn(make_server: Callable[..., LiveServer]) -
         ("", ""),
     ],
 )
-def test_a_block_is_whole_when_nothing_more_can_change_it(text: str, whole: str) -> None:
+def test_block_is_complete_when_nothing_more_can_change_it(text: str, whole: str) -> None:
     assert text[: end_of_complete_blocks(text)] == whole
 
 
 def screen_showing(folder: Path, pieces: list[str], rows: int) -> str:
-    """Return the screen and what has scrolled away.
+    """Return the screen and its scrollback.
 
-    Each call has its own tmux server: one that is being killed still takes connections for a moment and drops them.
+    Each call has its own tmux server: one that is being killed still accepts connections for a moment and drops them.
     """
     (folder / "pieces.json").write_text(json.dumps(pieces))
     (folder / "tmux.conf").write_text("set -g remain-on-exit on\n")

@@ -24,10 +24,10 @@ LATIN = {"PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
 
 
 def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """One call from the project's folder; what it says is text, nobody is at a terminal."""
+    """Call the command in the project's folder, without a terminal."""
     options.setdefault("cwd", server.project)
     environment = {**server.environment, **options.pop("env", {})}
-    lets_go = "up" in arguments  # of its streams, which is seen by pipes that close
+    lets_go = "up" in arguments  # the encoding of its streams, as pipes that close show it
     if options.keys() == {"cwd"} and can_be_warm(environment) and not lets_go:
         return warm_command(arguments, environment, options["cwd"], timeout=120)
     return subprocess.run(
@@ -43,7 +43,7 @@ def labwright(server: LiveServer, *arguments: str, **options: Any) -> subprocess
 
 
 def answer(server: LiveServer, *arguments: str, **options: Any) -> Any:
-    """What a command says with --json; it must succeed."""
+    """Return the command's --json output. The command must succeed."""
     called = labwright(server, *arguments, **options)
     assert called.returncode == 0, called.stderr
     return json.loads(called.stdout)
@@ -51,7 +51,7 @@ def answer(server: LiveServer, *arguments: str, **options: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """One server for all tests of this file that leave it as it is."""
+    """A server shared by all tests of this file that leave it unchanged."""
     project = tmp_path_factory.mktemp("lab") / "a project"
     project.mkdir()
     server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="8", LABWRIGHT_GRACE_SECONDS="1").start()
@@ -77,7 +77,7 @@ def begin(server: LiveServer, *arguments: str) -> subprocess.Popen[str]:
 
 
 def running(server: LiveServer, name: str) -> dict[str, Any]:
-    """The run of that name, once it runs."""
+    """Return the run with this name once it is running."""
 
     def found() -> dict[str, Any] | None:
         runs = [run for run in server.get("/runs") if run["name"] == name]
@@ -101,7 +101,7 @@ def test_run_with_wait_shows_the_output_and_exits_like_the_run(
     assert (called.stdout, called.returncode) == (output, code)
 
 
-def test_a_run_that_is_stopped_ends_its_waiter_with_130(lab: LiveServer) -> None:
+def test_stopped_run_ends_its_waiter_with_130(lab: LiveServer) -> None:
     waiter = begin(lab, "run", "--wait", "--name", "to be stopped", "--", "sleep", "60")
     run = running(lab, "to be stopped")
     stopped = answer(lab, "stop", run["id"], "--json")
@@ -110,7 +110,7 @@ def test_a_run_that_is_stopped_ends_its_waiter_with_130(lab: LiveServer) -> None
     assert waiter.returncode == 130
 
 
-def test_a_run_that_has_ended_does_not_keep_others_from_being_stopped(lab: LiveServer) -> None:
+def test_ended_run_does_not_keep_others_from_being_stopped(lab: LiveServer) -> None:
     over = lab.wait_for_end(lab.submit("true")["id"])
     going = lab.wait_for_status(lab.submit("sleep 60")["id"], "running")
     called = labwright(lab, "stop", over["id"], going["id"])
@@ -119,7 +119,7 @@ def test_a_run_that_has_ended_does_not_keep_others_from_being_stopped(lab: LiveS
     assert called.returncode == 1 and f"{over['id']} has already ended" in called.stderr
 
 
-def test_a_terminal_that_does_not_speak_utf_8_is_shown_what_it_can_show(lab: LiveServer) -> None:
+def test_terminal_without_utf_8_shows_what_it_can(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("true", name="größe 模型")["id"])
     for shown in ("show", "ps"):
         called = labwright(lab, shown, *([run["id"]] if shown == "show" else ["--all"]), env=LATIN, encoding="latin-1")
@@ -127,7 +127,7 @@ def test_a_terminal_that_does_not_speak_utf_8_is_shown_what_it_can_show(lab: Liv
     assert answer(lab, "show", run["id"], "--json", env=LATIN)["name"] == "größe 模型"
 
 
-def test_an_answer_that_cannot_be_written_is_told_in_a_line(lab: LiveServer) -> None:
+def test_output_that_cannot_be_written_is_a_one_line_error(lab: LiveServer) -> None:
     with open("/dev/full", "w") as full:
         called = subprocess.run(
             [*LABWRIGHT, "ps", "--all"],
@@ -140,7 +140,7 @@ def test_an_answer_that_cannot_be_written_is_told_in_a_line(lab: LiveServer) -> 
     assert (called.returncode, called.stderr) == (1, "error: Standard output: No space left on device.\n")
 
 
-def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
+def test_ctrl_c_ends_the_wait_but_not_the_run(lab: LiveServer) -> None:
     waiter = begin(lab, "run", "--wait", "--name", "continues", "--", "sleep", "60")
     run = running(lab, "continues")
     waiter.send_signal(signal.SIGINT)
@@ -151,7 +151,7 @@ def test_ctrl_c_leaves_the_waiting_and_not_the_run(lab: LiveServer) -> None:
     labwright(lab, "stop", run["id"])
 
 
-def test_waiting_outlives_a_restart_of_the_server(make_server: Any) -> None:
+def test_wait_survives_a_restart_of_the_server(make_server: Any) -> None:
     server: LiveServer = make_server().start()
     waiter = begin(
         server, "run", "--wait", "--name", "long", "--", "echo a; while ! test -e go; do sleep 0.05; done; exit 5"
@@ -164,7 +164,7 @@ def test_waiting_outlives_a_restart_of_the_server(make_server: Any) -> None:
     assert (output, waiter.returncode) == ("a\n", 5), said
 
 
-def test_a_run_has_the_callers_folder_and_environment(lab: LiveServer) -> None:
+def test_run_has_the_callers_folder_and_environment(lab: LiveServer) -> None:
     folder = lab.project / "deep er"
     folder.mkdir()
     script = 'basename "$PWD"; echo "$MINE $GIVEN ${LABWRIGHT_LEASE_DIR-unset}"'
@@ -172,14 +172,14 @@ def test_a_run_has_the_callers_folder_and_environment(lab: LiveServer) -> None:
     assert called.stdout == "deep er\n1 2 unset\n"
 
 
-def test_a_run_has_the_functions_that_the_callers_shell_exports(lab: LiveServer) -> None:
-    """As `module` is one, where software is loaded that way."""
+def test_run_has_the_exported_functions_of_the_callers_shell(lab: LiveServer) -> None:
+    """For example `module`, where software is loaded that way."""
     exported = {"BASH_FUNC_module%%": '() {  echo "loads $2"\n}', "odd.name": "too"}
     called = labwright(lab, "run", "--wait", "--", "module load cuda; printenv odd.name", env=exported)
     assert called.stdout == "loads cuda\ntoo\n"
 
 
-def test_what_was_asked_for_reaches_the_run(lab: LiveServer) -> None:
+def test_options_reach_the_run(lab: LiveServer) -> None:
     sweep = answer(lab, "sweep", "new", "rates", "--goal", "Which is best?", "--json")
     first = answer(lab, "run", "--no-start", "--json", "--", "true")
     run = answer(
@@ -198,7 +198,7 @@ def test_what_was_asked_for_reaches_the_run(lab: LiveServer) -> None:
     answer(lab, "stop", run["id"], "--json")
 
 
-def test_logs_show_all_a_part_or_what_comes(lab: LiveServer) -> None:
+def test_logs_show_all_a_part_or_new_output(lab: LiveServer) -> None:
     text = "for i in 1 2 3 4 5; do echo line $i; done; while ! test -e more; do sleep 0.05; done; echo line 6; exit 2"
     run = answer(lab, "run", "--json", "--", text)
     wait_until(lambda: "line 5" in labwright(lab, "logs", run["id"]).stdout, "the first lines")
@@ -214,7 +214,7 @@ def test_logs_show_all_a_part_or_what_comes(lab: LiveServer) -> None:
     assert (digest["exit_code"], digest["last_lines"][-1]) == (2, "line 6")
 
 
-def test_output_in_a_file_is_what_the_run_wrote_byte_by_byte(lab: LiveServer) -> None:
+def test_saved_output_is_identical_to_what_the_run_wrote(lab: LiveServer) -> None:
     written = bytes(range(256)) * 5000 + "é\n".encode() + b"\xff last\nline\xc3"
     (lab.project / "bytes").write_bytes(written)
     run = answer(lab, "run", "--wait", "--json", "--", "cat bytes")["id"]
@@ -225,7 +225,7 @@ def test_output_in_a_file_is_what_the_run_wrote_byte_by_byte(lab: LiveServer) ->
     assert read([*command, "--tail", "2"]).stdout == b"\xff last\nline\xc3"
 
 
-def test_wait_tells_the_exit_code_of_the_first_that_failed(lab: LiveServer) -> None:
+def test_wait_returns_the_exit_code_of_the_first_failure(lab: LiveServer) -> None:
     good = answer(lab, "run", "--json", "--", "exit 0")["id"]
     bad = answer(lab, "run", "--json", "--", "sleep 0.3; exit 9")["id"]
     waited = labwright(lab, "wait", good, bad)
@@ -234,13 +234,13 @@ def test_wait_tells_the_exit_code_of_the_first_that_failed(lab: LiveServer) -> N
     assert labwright(lab, "wait", good).returncode == 0
 
 
-def test_wait_gives_up_when_told_to(lab: LiveServer) -> None:
+def test_wait_stops_at_its_timeout(lab: LiveServer) -> None:
     run = answer(lab, "run", "--json", "--", "sleep 60")["id"]
     assert labwright(lab, "wait", run, "--timeout", "0.3s").returncode == 124
     labwright(lab, "stop", run)
 
 
-def test_rerun_is_a_new_run_of_the_same(lab: LiveServer) -> None:
+def test_rerun_is_a_new_run_with_the_same_command(lab: LiveServer) -> None:
     first = answer(lab, "run", "--wait", "--json", "--name", "again", "--", "echo once")
     rerun = labwright(lab, "rerun", first["id"], "--wait")
     assert (rerun.stdout, rerun.returncode) == ("once\n", 0)
@@ -248,7 +248,7 @@ def test_rerun_is_a_new_run_of_the_same(lab: LiveServer) -> None:
     assert (second["parent_run_id"], second["name"]) == (first["id"], "again")
 
 
-def test_a_rerun_has_the_secrets_of_the_shell_it_is_typed_in(lab: LiveServer) -> None:
+def test_rerun_gets_secrets_from_the_current_shell(lab: LiveServer) -> None:
     token = {"HF_TOKEN": "hf_first"}
     first = answer(lab, "run", "--wait", "--json", "--", "printenv", "HF_TOKEN", env=token)
     without = labwright(lab, "rerun", first["id"], "--json", "--wait")
@@ -260,7 +260,7 @@ def test_a_rerun_has_the_secrets_of_the_shell_it_is_typed_in(lab: LiveServer) ->
     assert lab.output(third["id"]) == "hf_third\n"
 
 
-def test_what_is_piped_in_is_said_not_to_reach_the_run(lab: LiveServer) -> None:
+def test_piped_input_is_reported_as_not_reaching_the_run(lab: LiveServer) -> None:
     piped = subprocess.run(
         [*LABWRIGHT, "run", "--wait", "--", "echo", "done"],
         env=lab.environment,
@@ -275,7 +275,7 @@ def test_what_is_piped_in_is_said_not_to_reach_the_run(lab: LiveServer) -> None:
     assert "piped input is not passed to the run" in piped.stderr
 
 
-def test_archived_runs_leave_the_list_and_deleting_needs_a_yes(lab: LiveServer) -> None:
+def test_archived_runs_leave_the_list_and_delete_asks_for_confirmation(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--tag", "old", "--", "true")["id"]
     answer(lab, "archive", run, "--json")
     assert answer(lab, "ps", "--tag", "old", "--json") == []
@@ -286,7 +286,7 @@ def test_archived_runs_leave_the_list_and_deleting_needs_a_yes(lab: LiveServer) 
     assert labwright(lab, "show", run).returncode == 1
 
 
-def test_piped_output_is_plain_and_whole(lab: LiveServer) -> None:
+def test_piped_output_is_plain_and_complete(lab: LiveServer) -> None:
     name = "a name that is much longer than any terminal would be wide enough to show in one of its lines " * 2
     run = json.loads(labwright(lab, "run", "--wait", "--json", "--name", name.strip(), "--", "exit 4").stdout)["id"]
     shown = labwright(lab, "ps", env={"COLUMNS": "80", "FORCE_COLOR": "1"}).stdout
@@ -295,7 +295,7 @@ def test_piped_output_is_plain_and_whole(lab: LiveServer) -> None:
     assert "\x1b" not in shown
 
 
-def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -> None:
+def test_errors_have_hints_and_exit_codes(lab: LiveServer, tmp_path: Path) -> None:
     unknown = labwright(lab, "show", "nope")
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert unknown.stderr.startswith("error: There is no run nope.\nhint: ")
@@ -309,7 +309,7 @@ def test_errors_say_what_to_do_and_have_codes(lab: LiveServer, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("words", [["ps"], ["run", "--project", "{project}", "--", "true"], ["restore", "file"]])
-def test_in_a_folder_that_was_deleted_it_says_so(lab: LiveServer, tmp_path: Path, words: list[str]) -> None:
+def test_deleted_working_folder_is_reported(lab: LiveServer, tmp_path: Path, words: list[str]) -> None:
     call = [word.format(project=lab.project) for word in words]
     called = subprocess.run(
         ["bash", "-c", 'mkdir gone && cd gone && rmdir ../gone && exec "$@"', "bash", *LABWRIGHT, *call],
@@ -337,7 +337,7 @@ def test_alerts_are_listed_and_answered(lab: LiveServer) -> None:
     assert labwright(lab, "wait", run).returncode == 130
 
 
-def test_events_tell_who_did_what(lab: LiveServer) -> None:
+def test_events_show_who_did_what(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
     found = answer(lab, "events", "--run", run, "--json")
     assert (found[0]["type"], found[0]["actor"]) == ("run.created", "person")
@@ -345,7 +345,7 @@ def test_events_tell_who_did_what(lab: LiveServer) -> None:
     assert len(answer(lab, "events", "-n", "2", "--json")) == 2
 
 
-def test_what_a_snapshot_lacks_is_shown(lab: LiveServer) -> None:
+def test_files_missing_from_a_snapshot_are_shown(lab: LiveServer) -> None:
     folder = lab.project / "broken clone"
     folder.mkdir()
     (folder / ".git").write_text("garbage")
@@ -353,7 +353,7 @@ def test_what_a_snapshot_lacks_is_shown(lab: LiveServer) -> None:
     assert run["snapshot"]["notes"][0] in labwright(lab, "show", run["id"]).stdout
 
 
-def test_diff_shows_what_changed_since(lab: LiveServer) -> None:
+def test_diff_shows_changes_since_the_run(lab: LiveServer) -> None:
     code = lab.project / "train.py"
     code.write_text("rate = 1\n")
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
@@ -372,7 +372,7 @@ def test_diff_shows_what_changed_since(lab: LiveServer) -> None:
         (["compare", "last", "--x", "moon"], "moon"),
     ],
 )
-def test_wrong_usage_is_told_as_json_to_who_asks_for_json(lab: LiveServer, arguments: list[str], words: str) -> None:
+def test_usage_errors_are_json_with_the_json_option(lab: LiveServer, arguments: list[str], words: str) -> None:
     called = labwright(lab, *arguments, "--json")
     error = json.loads(called.stderr)["error"]
     assert (called.returncode, called.stdout, error["code"]) == (2, "", "usage")
@@ -381,7 +381,7 @@ def test_wrong_usage_is_told_as_json_to_who_asks_for_json(lab: LiveServer, argum
     assert plain.returncode == 2 and "Usage:" in plain.stderr
 
 
-def test_with_json_exit_codes_are_the_same(lab: LiveServer) -> None:
+def test_exit_codes_are_the_same_with_json(lab: LiveServer) -> None:
     called = labwright(lab, "run", "--json", "--wait", "--", "bash", "-c", "exit 7")
     assert called.returncode == 7 and json.loads(called.stdout)["exit_code"] == 7
     assert labwright(lab, "ps", "--json").returncode == 0

@@ -52,7 +52,7 @@ def runs(lab: LiveServer) -> list[str]:
     return found
 
 
-def test_a_pipe_gets_the_table_and_json_the_series(lab: LiveServer, runs: list[str]) -> None:
+def test_pipe_gets_the_table_and_json_gets_the_series(lab: LiveServer, runs: list[str]) -> None:
     table = labwright(lab, "metrics", runs[0]).stdout
     row = next(line.split() for line in table.splitlines() if line.startswith("train/loss"))
     assert row == ["train/loss", "0.1097", "0.1097", "2.01", "0.6438", "2,999", "http"]
@@ -68,14 +68,14 @@ def test_curves_and_tables_fit_the_terminal(lab: LiveServer, runs: list[str], co
         assert max(len(line) for line in shown.splitlines() if not line.startswith("Compare runs")) <= columns
 
 
-def test_an_unknown_metric_is_an_error_that_names_the_known_ones(lab: LiveServer, runs: list[str]) -> None:
+def test_unknown_metric_error_names_the_known_ones(lab: LiveServer, runs: list[str]) -> None:
     for command in (["metrics", runs[0], "--key", "nope"], ["export", runs[0], "--key", "nope"]):
         called = labwright(lab, *command)
         assert called.returncode == 1 and "'nope'" in called.stderr and "train/loss" in called.stderr
         assert "key\"\\nhere'" in called.stderr, "a key with a line break is quoted"
 
 
-def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServer) -> None:
+def test_follow_shows_new_points_and_ends_with_the_run(lab: LiveServer) -> None:
     run = lab.submit("while ! test -e go; do sleep 0.05; done", name="follow me")["id"]
     lab.wait_for_status(run, "running")
     follower = begin(lab, "metrics", run, "-f", "--key", "live")
@@ -93,7 +93,7 @@ def test_following_ends_with_the_run_and_shows_what_came_meanwhile(lab: LiveServ
     assert follower.returncode == 0
 
 
-def test_comparing_shows_each_run_with_a_mark_and_what_differs(lab: LiveServer, runs: list[str]) -> None:
+def test_compare_shows_each_run_with_a_mark_and_its_differences(lab: LiveServer, runs: list[str]) -> None:
     shown = COLOUR.sub("", at_terminal(lab, "compare", runs[0], runs[2], "--key", "train/loss", columns=100))
     assert "●" in shown and "▲" in shown
     assert max(len(line) for line in shown.splitlines() if not line.startswith("All")) <= 100
@@ -101,7 +101,7 @@ def test_comparing_shows_each_run_with_a_mark_and_what_differs(lab: LiveServer, 
     assert "lr=0.5" in row
 
 
-def test_runs_without_parameters_are_told_apart_by_their_commands(lab: LiveServer) -> None:
+def test_runs_without_parameters_are_distinguished_by_command(lab: LiveServer) -> None:
     rates = {lab.post("/runs", {"command": f"true train.py --lr {lr} --quick"})["id"]: lr for lr in (0.1, 0.01)}
     for run in rates:
         send(lab, run, [{"key": "loss", "step": 0, "value": 1.0}])
@@ -111,13 +111,13 @@ def test_runs_without_parameters_are_told_apart_by_their_commands(lab: LiveServe
         assert next(line for line in shown.splitlines() if run in line).endswith(f"  --lr {rate}")
 
 
-def test_runs_that_differ_only_in_their_seed_become_mean_and_deviation(lab: LiveServer, runs: list[str]) -> None:
+def test_runs_that_differ_only_in_seed_become_mean_and_deviation(lab: LiveServer, runs: list[str]) -> None:
     shown = labwright(lab, "compare", *runs, "--key", "train/loss").stdout
     assert "mean ± std over seeds" in shown
     assert "2 runs" in shown and "0.1147 ± 0.007071" in shown
 
 
-def test_where_only_some_seeds_still_run_a_mean_says_how_many_and_one_alone_has_no_deviation(lab: LiveServer) -> None:
+def test_mean_says_how_many_seeds_count_and_one_seed_has_no_deviation(lab: LiveServer) -> None:
     ids = []
     for seed, ends in enumerate((40, 40, 41)):
         run = lab.post("/runs", {"command": "true", "seed": seed, "params": {"width": 8, "seed": seed}})["id"]
@@ -130,7 +130,7 @@ def test_where_only_some_seeds_still_run_a_mean_says_how_many_and_one_alone_has_
     assert "0.89 ± 0.7071 " in row and " of 2" not in row
 
 
-def test_a_comparison_says_which_values_are_in_no_curve(lab: LiveServer) -> None:
+def test_comparison_says_which_values_are_in_no_curve(lab: LiveServer) -> None:
     code = "import json; [print(json.dumps({'step': s, 'wide': 10**400 if s > 1 else s})) for s in range(4)]"
     narrow = lab.wait_for_end(lab.submit(f'{shlex.quote(sys.executable)} -c "{code}"')["id"])["id"]
     strange = lab.post("/runs", {"command": "true", "params": {"width": 9}})["id"]
@@ -146,7 +146,7 @@ def compared_in_one_row(lab: LiveServer, ids: list[str]) -> str:
     return row
 
 
-def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, runs: list[str]) -> None:
+def test_without_a_key_all_last_values_are_shown_side_by_side(lab: LiveServer, runs: list[str]) -> None:
     shown = labwright(lab, "compare", *runs[:2]).stdout
     assert next(line.split() for line in shown.splitlines() if line.startswith("train")) == [
         "train/loss",
@@ -155,7 +155,7 @@ def test_without_a_key_all_last_values_stand_beside_each_other(lab: LiveServer, 
     ]
 
 
-def test_without_a_key_it_is_said_what_the_table_does_not_show(lab: LiveServer) -> None:
+def test_without_a_key_the_table_says_what_it_omits(lab: LiveServer) -> None:
     many = "import json; print(json.dumps({'step': 1, 'bad': 'text', **{f'k{i:03}': i for i in range(230)}}))"
     few = "import json; print(json.dumps({'step': 1, 'k000': 1}))"
     ids = [lab.submit(f'{shlex.quote(sys.executable)} -c "{code}"')["id"] for code in (many, few)]
@@ -169,7 +169,7 @@ def test_without_a_key_it_is_said_what_the_table_does_not_show(lab: LiveServer) 
     assert json.loads(in_json.stdout) and f"{left_out} more metrics of {ids[0]}" in in_json.stderr
 
 
-def test_of_many_curves_those_that_are_drawn_have_a_mark_and_no_other_has(lab: LiveServer) -> None:
+def test_only_drawn_curves_have_a_mark(lab: LiveServer) -> None:
     ids = [lab.post("/runs", {"command": "true", "params": {"width": width}})["id"] for width in range(11)]
     for run in ids[1:]:
         send(lab, run, [{"key": "many", "step": step, "value": 1 / (step + 1)} for step in range(5)])
@@ -183,7 +183,7 @@ def rows_of(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_an_export_has_every_point_once_in_order(lab: LiveServer, runs: list[str]) -> None:
+def test_export_has_every_point_once_in_order(lab: LiveServer, runs: list[str]) -> None:
     rows = rows_of(labwright(lab, "export", runs[0]).stdout)
     assert list(rows[0]) == ["key", "step", "time", "value", "source", "attempt"]
     loss = [row for row in rows if row["key"] == "train/loss"]
@@ -191,7 +191,7 @@ def test_an_export_has_every_point_once_in_order(lab: LiveServer, runs: list[str
     assert [float(row["value"]) for row in loss] == [_loss(s, 0.1) + 0.01 for s in range(POINTS)]
     assert {(row["source"], row["attempt"]) for row in rows} == {("http", "1")}
     odd = [row["value"] for row in rows if row["key"] == 'odd, "key"\nhere']
-    assert odd == ["NaN", "Infinity", "-0.1"]  # all that came, though they share a step
+    assert odd == ["NaN", "Infinity", "-0.1"]  # all points, though they share a step
 
 
 def test_several_runs_go_into_one_file_that_names_them(lab: LiveServer, runs: list[str]) -> None:
@@ -202,7 +202,7 @@ def test_several_runs_go_into_one_file_that_names_them(lab: LiveServer, runs: li
     assert [path.name for path in lab.project.glob("*.new")] == []
 
 
-def test_an_export_goes_through_links_and_into_pipes_and_replaces_neither(lab: LiveServer, runs: list[str]) -> None:
+def test_export_writes_through_links_and_pipes_without_replacing_them(lab: LiveServer, runs: list[str]) -> None:
     target, link, pipe = lab.project / "kept.csv", lab.project / "link.csv", lab.project / "pipe"
     target.write_text("old")
     target.chmod(0o600)
@@ -221,7 +221,7 @@ def test_an_export_goes_through_links_and_into_pipes_and_replaces_neither(lab: L
     assert len(rows_of(labwright(lab, "export", runs[0], "-o", "/dev/stdout").stdout)) == POINTS + 3
 
 
-def test_a_run_that_lacks_the_metric_is_named_and_the_others_are_exported(lab: LiveServer, runs: list[str]) -> None:
+def test_run_without_the_metric_is_named_and_others_are_exported(lab: LiveServer, runs: list[str]) -> None:
     bare = lab.post("/runs", {"command": "true"})["id"]
     called = labwright(lab, "export", bare, runs[0], "--key", "train/loss", "-o", "some.csv")
     assert called.returncode == 1 and f"Run {bare} has no metric 'train/loss'" in called.stderr
@@ -231,20 +231,20 @@ def test_a_run_that_lacks_the_metric_is_named_and_the_others_are_exported(lab: L
     assert not (lab.project / "none.csv").exists()
 
 
-def test_json_lines_are_json_also_where_a_value_is_nan(lab: LiveServer, runs: list[str]) -> None:
+def test_json_lines_are_valid_json_even_for_nan(lab: LiveServer, runs: list[str]) -> None:
     lines = labwright(lab, "export", runs[0], "--format", "jsonl").stdout.splitlines()
     found = [json.loads(line, parse_constant=pytest.fail) for line in lines]
     assert len(found) == POINTS + 3
     assert [point["value"] for point in found if point["key"] != "train/loss"] == ["NaN", "Infinity", -0.1]
 
 
-def test_a_run_without_metrics_says_where_they_come_from(lab: LiveServer) -> None:
+def test_run_without_metrics_gets_a_hint_about_sources(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})["id"]
     assert "labwright.log()" in labwright(lab, "metrics", run).stdout
     assert labwright(lab, "export", run).stdout == "key,step,time,value,source,attempt\n"
 
 
-def test_runs_are_compared_by_the_time_since_their_start(lab: LiveServer, runs: list[str]) -> None:
+def test_runs_are_compared_by_time_since_their_start(lab: LiveServer, runs: list[str]) -> None:
     shown = labwright(lab, "compare", *runs, "--key", "train/loss", "--x", "time").stdout
     assert "by time, mean ± std over seeds" in shown
     assert "49m 59s" in shown
@@ -252,7 +252,7 @@ def test_runs_are_compared_by_the_time_since_their_start(lab: LiveServer, runs: 
     assert by_epoch.returncode == 1 and "x=step" in by_epoch.stderr
 
 
-def test_a_curve_by_time_follows_the_clock_whatever_the_order_of_its_steps(lab: LiveServer) -> None:
+def test_curve_by_time_follows_the_clock_not_the_step_order(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})["id"]
     moments = [f"2026-01-02T03:{minute:02}:05.5Z" for minute in range(20)]
     given = [("forth", 1, moments), ("back", -1, moments), ("seconds", 1, [1e9 + 60 * at for at in range(20)])]

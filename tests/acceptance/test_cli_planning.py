@@ -25,12 +25,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def saved(shown: str) -> str:
-    """The id that the last line but one names."""
+    """Return the plan id from the last line but one."""
     (line,) = [line for line in shown.splitlines() if "✅ Plan saved — ID: @" in line]
     return line.split("@")[1].strip()
 
 
-def test_a_goal_at_a_terminal_shows_each_node_and_ends_with_the_next_step(lab: LiveServer) -> None:
+def test_goal_at_a_terminal_shows_each_node_and_the_next_step(lab: LiveServer) -> None:
     shown = COLOUR.sub("", at_terminal(lab, "plan", QUICK, "--no-rehearsal"))
     lines = [line for line in shown.splitlines() if line.strip()]
     assert [line for line in lines if "DraftImplementationPlan" in line and "done" in line]
@@ -45,7 +45,7 @@ def test_a_goal_at_a_terminal_shows_each_node_and_ends_with_the_next_step(lab: L
     assert answer(lab, "plan", "show", plan_id, "--json")["planning"]["approval"]["by"] == "person"
 
 
-def test_a_script_goes_the_whole_way(lab: LiveServer) -> None:
+def test_script_can_go_from_goal_to_report(lab: LiveServer) -> None:
     made = labwright(lab, "plan", "new", QUICK, "--no-rehearsal")
     assert made.returncode == 0, made.stderr
     plan_id = saved(made.stdout)
@@ -95,21 +95,23 @@ def test_questions_are_asked_at_a_terminal_and_printed_elsewhere(lab: LiveServer
         (("--from-node", "IngestReport", "a goal"), "--from-plan"),
     ],
 )
-def test_what_cannot_be_planned_is_told_and_leaves_no_plan(lab: LiveServer, words: tuple[str, ...], said: str) -> None:
+def test_goal_that_cannot_be_planned_is_reported_and_leaves_no_plan(
+    lab: LiveServer, words: tuple[str, ...], said: str
+) -> None:
     before = answer(lab, "plan", "list", "--json")
     refused = labwright(lab, "plan", *words)
     assert refused.returncode == 1 and said in refused.stderr, refused.stderr
     assert answer(lab, "plan", "--json", "list") == before
 
 
-def test_a_report_of_five_megabytes_is_refused(lab: LiveServer) -> None:
+def test_report_of_five_megabytes_is_refused(lab: LiveServer) -> None:
     (lab.project / "long.md").write_text("words " * 900_000)
     refused = labwright(lab, "plan", "--report", "long.md")
     os.unlink(lab.project / "long.md")
     assert refused.returncode == 1 and "1,000,000" in refused.stderr
 
 
-def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp_path: Path) -> None:
+def test_file_can_be_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp_path: Path) -> None:
     plan_id = saved(labwright(lab, "plan", QUICK, "--no-rehearsal").stdout)
     script = tmp_path / "editor"
     script.write_text('#!/bin/sh\necho "import subprocess" >> "$1"\n')
@@ -134,13 +136,13 @@ def test_a_file_is_edited_and_validated_and_a_plan_rejected(lab: LiveServer, tmp
     assert "switched off" not in labwright(lab, "plan", "validate", plan_id, "--rehearsal").stdout
 
 
-def test_without_a_server_it_says_how_to_start_one(tmp_path: Path) -> None:
+def test_without_a_server_there_is_a_hint_to_start_one(tmp_path: Path) -> None:
     (tmp_path / ".labwright").mkdir()
     refused = labwright(LiveServer(tmp_path), "plan", QUICK)
     assert refused.returncode == 3 and "labwright up -d" in refused.stderr
 
 
-def test_a_goal_said_in_plan_mode_is_asked_about_and_becomes_a_compiled_plan(lab: LiveServer) -> None:
+def test_goal_in_plan_mode_leads_to_questions_and_a_compiled_plan(lab: LiveServer) -> None:
     asked = [
         json.loads(line) for line in labwright(lab, "chat", "--mode", "plan", "--json", "try it").stdout.splitlines()
     ]

@@ -60,14 +60,14 @@ def on_a_terminal(lab: LiveServer, *arguments: str) -> str:
     return shown.decode()
 
 
-def test_an_empty_list_says_what_to_do(tmp_path: Path) -> None:
+def test_empty_list_says_what_to_do(tmp_path: Path) -> None:
     server = LiveServer(tmp_path).start()
     assert 'labwright plan "' in labwright(server, "plan", "list").stdout
     assert answer(server, "plan", "list", "--json") == []
     server.stop()
 
 
-def test_a_file_is_saved_with_its_own_title_and_goal(lab: LiveServer, plan_id: str) -> None:
+def test_file_is_saved_with_its_own_title_and_goal(lab: LiveServer, plan_id: str) -> None:
     plan = json.loads(labwright(lab, "plan", "show", f"@{plan_id}", "--json").stdout)
     assert plan["title"] == "Learning rate of the small transformer"
     assert plan["goal"].startswith("Find the learning rate")
@@ -76,7 +76,7 @@ def test_a_file_is_saved_with_its_own_title_and_goal(lab: LiveServer, plan_id: s
     assert plan_id in listed and "valid" in listed and "invalid" not in listed
 
 
-def test_what_is_wrong_is_shown_with_its_line(lab: LiveServer) -> None:
+def test_mistakes_are_shown_with_their_line(lab: LiveServer) -> None:
     (lab.project / "bad.md").write_text(GOOD.replace("GPU count: 2", "GPU count: two"))
     said = labwright(lab, "plan", "save", "bad.md", "--title", "bad", "--goal", "g")
     assert said.returncode == 0
@@ -94,7 +94,7 @@ def test_what_is_wrong_is_shown_with_its_line(lab: LiveServer) -> None:
     assert "cannot be read" in labwright(lab, "plan", "save", "nowhere.md").stderr
 
 
-def test_an_edit_is_saved_as_a_new_version(lab: LiveServer, plan_id: str) -> None:
+def test_edit_is_saved_as_a_new_version(lab: LiveServer, plan_id: str) -> None:
     said = labwright(lab, "plan", "edit", plan_id, env=editor(lab, "sed -i 's/Objective/Goal/' \"$2\""))
     assert said.returncode == 0, said.stderr
     assert "version 2" in said.stdout
@@ -105,7 +105,7 @@ def test_an_edit_is_saved_as_a_new_version(lab: LiveServer, plan_id: str) -> Non
     assert "person" in labwright(lab, "plan", "versions", plan_id).stdout
 
 
-def test_an_edit_that_changes_nothing_saves_nothing(lab: LiveServer, plan_id: str) -> None:
+def test_edit_without_a_change_saves_nothing(lab: LiveServer, plan_id: str) -> None:
     assert "No changes." in labwright(lab, "plan", "edit", plan_id, env=editor(lab, "true")).stderr
     failed = labwright(lab, "plan", "edit", plan_id, env=editor(lab, "exit 3"))
     assert (failed.returncode, "exited with 3" in failed.stderr) == (1, True)
@@ -115,7 +115,7 @@ def test_an_edit_that_changes_nothing_saves_nothing(lab: LiveServer, plan_id: st
     assert len(answer(lab, "plan", "versions", plan_id, "--json")) == 1
 
 
-def test_what_was_typed_is_kept_where_somebody_else_was_faster(lab: LiveServer, plan_id: str) -> None:
+def test_typed_text_is_kept_when_somebody_else_saved_first(lab: LiveServer, plan_id: str) -> None:
     call = f"curl -s -X PATCH {lab.url}/plans/{plan_id} -H 'X-Auth-Token: {lab.token}' --json '{{\"goal\": \"g\"}}'"
     said = labwright(lab, "plan", "edit", plan_id, env=editor(lab, f'{call} > /dev/null; echo mine >> "$2"'))
     assert said.returncode == 1
@@ -137,7 +137,7 @@ def test_archive_and_delete(lab: LiveServer, plan_id: str) -> None:
     assert "plan.deleted" in events and "draft → archived" in events
 
 
-def test_a_terminal_shows_the_document_and_nothing_that_steers_it(lab: LiveServer) -> None:
+def test_terminal_shows_the_document_without_control_sequences(lab: LiveServer) -> None:
     text = GOOD.replace("2 GPUs", "2 GPUs \x1b]0;title\x07\u202eevil <b>bold</b> <!-- hidden -->")
     (lab.project / "hostile.md").write_text(text)
     plan = answer(lab, "plan", "save", "hostile.md", "--json")["id"]

@@ -1,4 +1,4 @@
-"""`labwright up` and `labwright down`: a server that comes, refuses clearly, and goes without its runs."""
+"""`labwright up` and `labwright down`: a server starts, refuses clearly, and ends without ending its runs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def server_url(place: LiveServer) -> str:
     return str(json.loads((place.state / "server.json").read_text())["url"])
 
 
-def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer) -> None:
+def test_up_starts_one_server_and_down_leaves_its_runs_alone(place: LiveServer) -> None:
     started = labwright(place, "up", "-d")
     assert started.returncode == 0, started.stderr
     place.url = server_url(place)
@@ -69,7 +69,7 @@ def test_up_starts_one_server_that_down_ends_without_its_runs(place: LiveServer)
     assert place.wait_for_end(run["id"])["exit_code"] == 8
 
 
-def test_down_claims_nothing_of_runs_that_the_server_did_not_tell_of(place: LiveServer) -> None:
+def test_down_says_nothing_about_runs_the_server_did_not_report(place: LiveServer) -> None:
     up(place)
     run = place.submit("while ! test -e go; do sleep 0.05; done")
     place.wait_for_status(run["id"], "running")
@@ -83,7 +83,7 @@ def test_down_claims_nothing_of_runs_that_the_server_did_not_tell_of(place: Live
     assert place.wait_for_end(run["id"])["status"] == "finished"
 
 
-def test_of_two_starts_at_once_one_is_up_and_the_other_says_where(place: LiveServer) -> None:
+def test_two_starts_at_once_give_one_server_and_its_address(place: LiveServer) -> None:
     starts = [
         subprocess.Popen(
             [*LABWRIGHT, "up", "-d"], cwd=place.project, env=place.environment, stderr=subprocess.PIPE, text=True
@@ -98,7 +98,7 @@ def test_of_two_starts_at_once_one_is_up_and_the_other_says_where(place: LiveSer
     assert sorted(start.returncode for start in starts) == [0, 1]
 
 
-def test_commands_work_from_below_the_project(place: LiveServer) -> None:
+def test_commands_work_in_subfolders_of_the_project(place: LiveServer) -> None:
     up(place)
     below = place.project / "a" / "b"
     below.mkdir(parents=True)
@@ -109,7 +109,7 @@ def test_commands_work_from_below_the_project(place: LiveServer) -> None:
     assert "No runs yet" in labwright(place, "ps").stdout
 
 
-def test_a_taken_port_is_told_and_nothing_runs(place: LiveServer) -> None:
+def test_taken_port_is_reported_and_nothing_runs(place: LiveServer) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         refused = labwright(place, "up", "-d", "--port", str(port))
@@ -118,13 +118,13 @@ def test_a_taken_port_is_told_and_nothing_runs(place: LiveServer) -> None:
     assert not (place.state / "server.json").exists()
 
 
-def test_wrong_settings_are_told_in_the_servers_words(place: LiveServer) -> None:
+def test_invalid_settings_are_reported_with_the_servers_message(place: LiveServer) -> None:
     (place.project / "labwright.toml").write_text("colour = 'blue'\n")
     refused = labwright(place, "up", "-d")
     assert (refused.returncode, "unknown setting 'colour'" in refused.stderr) == (1, True)
 
 
-def test_a_server_that_was_killed_leaves_a_file_that_fools_nobody(place: LiveServer) -> None:
+def test_server_file_of_a_killed_server_is_not_trusted(place: LiveServer) -> None:
     up(place)
     killed = process_of(place)
     os.kill(killed, signal.SIGKILL)
@@ -137,7 +137,7 @@ def test_a_server_that_was_killed_leaves_a_file_that_fools_nobody(place: LiveSer
     assert process_of(place) != killed
 
 
-def test_a_token_is_never_sent_to_whoever_has_the_port_now(place: LiveServer) -> None:
+def test_token_is_never_sent_to_another_process_on_the_port(place: LiveServer) -> None:
     up(place)
     facts = json.loads((place.state / "server.json").read_text())
     labwright(place, "down")
@@ -150,7 +150,7 @@ def test_a_token_is_never_sent_to_whoever_has_the_port_now(place: LiveServer) ->
             stranger.accept()
 
 
-def test_a_full_disk_is_told_by_the_command_too(tmp_path: Path) -> None:
+def test_full_disk_is_reported_by_the_command(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=6m", "none", str(disk)], check=False).returncode:
@@ -167,7 +167,7 @@ def test_a_full_disk_is_told_by_the_command_too(tmp_path: Path) -> None:
         subprocess.run(["umount", "-l", str(disk)], check=True)
 
 
-def test_down_ends_a_server_whose_state_has_become_read_only(place: LiveServer) -> None:
+def test_down_ends_a_server_whose_state_became_read_only(place: LiveServer) -> None:
     before = ["setpriv", f"--bounding-set={AS_ANY_USER}"] if os.getuid() == 0 else []
 
     def call(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -185,7 +185,7 @@ def test_down_ends_a_server_whose_state_has_become_read_only(place: LiveServer) 
     assert ("has stopped" in ended.stdout, ended.stderr) == (True, "")
 
 
-def test_in_front_the_server_is_the_command_itself(place: LiveServer) -> None:
+def test_foreground_server_is_the_command_process(place: LiveServer) -> None:
     (place.project / "logging.py").write_text("raise SystemExit('the project is not ours to import')\n")
     command = end_with_test(
         subprocess.Popen(
@@ -211,7 +211,7 @@ def test_down_ends_a_server_whose_file_is_missing(place: LiveServer) -> None:
     assert "No server is running" in labwright(place, "down").stdout
 
 
-def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer) -> None:
+def test_down_never_signals_a_process_that_only_reuses_the_pid(place: LiveServer) -> None:
     place.state.mkdir(mode=0o700)
     other = end_with_test(subprocess.Popen(["sleep", "1000"]))
     named = {**identity(other.pid).to_dict(), "start_time": 1}
@@ -226,7 +226,7 @@ def test_down_never_signals_a_process_that_only_has_the_number(place: LiveServer
     other.wait()
 
 
-def test_a_mistyped_table_is_told_at_the_start_by_doctor_and_in_the_servers_log(place: LiveServer) -> None:
+def test_mistyped_settings_table_is_reported_by_up_doctor_and_log(place: LiveServer) -> None:
     (place.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
     words = "[alert] has no effect: did you mean [[alerts]]?"
     assert words in labwright(place, "up", "-d").stderr
@@ -234,7 +234,7 @@ def test_a_mistyped_table_is_told_at_the_start_by_doctor_and_in_the_servers_log(
     assert words in labwright(place, "doctor").stdout
 
 
-def test_secrets_that_a_kill_left_are_gone_after_the_next_start(place: LiveServer) -> None:
+def test_secrets_left_by_a_kill_are_removed_at_the_next_start(place: LiveServer) -> None:
     secrets = place.state / "secrets"
     secrets.mkdir(parents=True, mode=0o700)
     (secrets / "run-0000000000.json").write_text('{"HF_TOKEN": "x"}')

@@ -1,4 +1,4 @@
-"""`labwright sweep` as people use it: files, their faults by line, what is shown."""
+"""`labwright sweep` as people use it: files, errors with line numbers, and results."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     server.stop()
 
 
-def test_the_example_runs_to_its_end_and_shows_what_it_found(lab: LiveServer) -> None:
+def test_example_runs_to_its_end_and_shows_results(lab: LiveServer) -> None:
     done = labwright(lab, "sweep", "grid.yaml", "--wait")
     assert done.returncode == 0, done.stderr
     for words in ("completed", "27 finished", "Best by mean loss", "± STD", "Parameter importance", "Verdict", "noise"):
@@ -36,7 +36,7 @@ def test_the_example_runs_to_its_end_and_shows_what_it_found(lab: LiveServer) ->
     assert "optimizers" in labwright(lab, "sweep", "list").stdout
 
 
-def test_more_seeds_than_max_runs_allows_are_refused_with_the_option_that_allows_them(lab: LiveServer) -> None:
+def test_too_many_seeds_are_refused_and_the_option_is_named(lab: LiveServer) -> None:
     space = "method: random\nmax_runs: 2\nseeds: 1\nparameters: {a: {min: 0, max: 1}}\n"
     (lab.project / "few.yaml").write_text(f"name: few\nbase_command: echo {{a}}\n{space}")
     labwright(lab, "sweep", "few.yaml", "--wait")
@@ -44,7 +44,7 @@ def test_more_seeds_than_max_runs_allows_are_refused_with_the_option_that_allows
     assert "2 runs added" in labwright(lab, "sweep", "extend", "few", "--seeds", "2", "--max-runs", "4").stdout
 
 
-def test_the_adaptive_example_keeps_its_best_and_draws_a_picture(lab: LiveServer) -> None:
+def test_adaptive_example_keeps_its_best_and_draws_a_picture(lab: LiveServer) -> None:
     found = answer(lab, "sweep", "run", "adaptive.yaml", "--wait", "--json")
     assert (found["status"], found["progress"]["total"]) == ("completed", 40)
     shown = labwright(lab, "sweep", "show", found["id"])
@@ -53,7 +53,7 @@ def test_the_adaptive_example_keeps_its_best_and_draws_a_picture(lab: LiveServer
     assert answer(lab, "sweep", "show", found["id"], "--json")["results"]["total"] == 40
 
 
-def test_a_sweep_is_steered_by_verbs(lab: LiveServer) -> None:
+def test_sweep_can_be_paused_resumed_and_stopped(lab: LiveServer) -> None:
     (lab.project / "verbs.yaml").write_text("base_command: 'test {a} = 1 -o -e mended'\nparameters:\n  a: [1, 2]\n")
     made = answer(lab, "sweep", "verbs.yaml", "--no-start", "--name", "verbs", "--json")
     assert made["status"] == "draft"
@@ -110,7 +110,7 @@ TEN = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
         (f"{GOOD}slurm:\n  extra: [--array=1-3]\n", 5, "as Labwright sets --array"),
     ],
 )
-def test_a_bad_file_is_refused_with_the_line_and_what_to_do(lab: LiveServer, text: str, line: int, words: str) -> None:
+def test_bad_file_is_refused_with_line_and_hint(lab: LiveServer, text: str, line: int, words: str) -> None:
     (lab.project / "bad.yaml").write_text(text)
     before = len(lab.get("/sweeps?limit=1000"))
     refused = labwright(lab, "sweep", "bad.yaml")
@@ -121,14 +121,14 @@ def test_a_bad_file_is_refused_with_the_line_and_what_to_do(lab: LiveServer, tex
     assert len(lab.get("/sweeps?limit=1000")) == before
 
 
-def test_a_file_that_is_no_utf_8_is_refused_with_the_line(lab: LiveServer) -> None:
+def test_file_that_is_not_utf_8_is_refused_with_the_line(lab: LiveServer) -> None:
     (lab.project / "latin.yaml").write_bytes(GOOD.encode() + "goal: café\n".encode("latin-1"))
     refused = labwright(lab, "sweep", "latin.yaml")
     assert "latin.yaml, line 4:" in refused.stderr
     assert "UTF-8" in refused.stderr
 
 
-def test_a_missing_file_says_so(lab: LiveServer) -> None:
+def test_missing_file_is_reported(lab: LiveServer) -> None:
     refused = labwright(lab, "sweep", "nowhere.yaml")
     assert refused.returncode == 1
     assert "cannot be read" in refused.stderr

@@ -25,7 +25,7 @@ YES_OR_NO = "[y/N]"
 
 
 class Terminal:
-    """A command at a terminal of that width."""
+    """A command at a terminal of this width."""
 
     def __init__(
         self, server: LiveServer, *arguments: str, columns: int = 80, env: dict[str, str] | None = None
@@ -52,7 +52,7 @@ class Terminal:
         os.write(self._ours, keys.encode())
 
     def until(self, words: str) -> str:
-        """What appears up to these words."""
+        """Return what appears up to this text."""
         wanted, shown = words.encode(), self._unread
         while wanted not in shown:
             more = _read(self._ours)
@@ -69,7 +69,7 @@ class Terminal:
 
 
 def at_terminal(server: LiveServer, *arguments: str, typed: str = "", question: str = "", **more: Any) -> str:
-    """All that appears. What is typed is typed at once, or when the question is there."""
+    """Return everything that appears. Input is typed at once, or when the question appears."""
     terminal = Terminal(server, *arguments, **more)
     before = terminal.until(question) if question else ""
     terminal.type(typed)
@@ -79,7 +79,7 @@ def at_terminal(server: LiveServer, *arguments: str, typed: str = "", question: 
 def _read(descriptor: int) -> bytes:
     try:
         return os.read(descriptor, 65536)
-    except OSError:  # a pty says so when the other side is gone
+    except OSError:  # how a pty reports that the other side has closed
         return b""
 
 
@@ -94,7 +94,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     server.stop()
 
 
-def test_a_table_fits_the_terminal_and_status_has_a_word_and_a_colour(lab: LiveServer) -> None:
+def test_table_fits_the_terminal_and_status_has_text_and_colour(lab: LiveServer) -> None:
     shown = at_terminal(lab, "ps")
     assert "\x1b[32mfinished\x1b[0m" in shown
     assert max(len(COLOUR.sub("", line)) for line in shown.splitlines()) <= 80
@@ -106,11 +106,11 @@ def test_no_color_is_respected(lab: LiveServer) -> None:
     assert "finished" in shown and "\x1b" not in shown
 
 
-def test_the_last_line_is_what_to_do_next(lab: LiveServer) -> None:
+def test_last_line_is_the_next_step(lab: LiveServer) -> None:
     assert "labwright rerun run-" in at_terminal(lab, "show").splitlines()[-1]
 
 
-def test_deleting_asks_first(lab: LiveServer) -> None:
+def test_delete_asks_first(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
     assert "permanently?" in at_terminal(lab, "delete", run, typed="n\n", question=YES_OR_NO)
     assert lab.run(run)["id"] == run
@@ -118,7 +118,7 @@ def test_deleting_asks_first(lab: LiveServer) -> None:
     assert lab.call("GET", f"/runs/{run}").status == 404
 
 
-def test_what_was_typed_before_a_question_is_no_answer_to_it(lab: LiveServer) -> None:
+def test_text_typed_before_a_question_does_not_answer_it(lab: LiveServer) -> None:
     run = answer(lab, "run", "--wait", "--json", "--", "true")["id"]
     terminal = Terminal(lab, "delete", run)
     terminal.type("y\n")
@@ -128,7 +128,7 @@ def test_what_was_typed_before_a_question_is_no_answer_to_it(lab: LiveServer) ->
     assert lab.run(run)["id"] == run
 
 
-def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:
+def test_typed_lines_reach_the_run_without_tmux(lab: LiveServer) -> None:
     run = lab.submit('read x; echo "got $x"')
     lab.wait_for_status(run["id"], "running")
     attached = begin(lab, "attach", run["id"])
@@ -136,7 +136,7 @@ def test_without_tmux_typed_lines_still_reach_the_run(lab: LiveServer) -> None:
     assert (output, attached.returncode) == ("got hello there\n", 0), said
 
 
-def test_each_attached_terminal_shows_its_run_and_types_into_no_other(make_server: Callable[..., LiveServer]) -> None:
+def test_attached_terminal_shows_and_types_only_into_its_run(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_TMUX="1", LABWRIGHT_MAX_PARALLEL="2").start()
     in_tmux = ["tmux", "-L", f"labwright-test-{os.getpid()}", "-f", "/dev/null"]
     environment = {**server.environment, "TERM": "xterm-256color"}
@@ -181,7 +181,7 @@ def test_each_attached_terminal_shows_its_run_and_types_into_no_other(make_serve
             subprocess.run(["tmux", "-L", socket, "kill-server"], capture_output=True, check=False)
 
 
-def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
+def test_chat_edits_lines_and_survives_ctrl_c(
     make_server: Callable[..., LiveServer],
 ) -> None:
     with model_server("openai", Turn(text=("Half ", "an answer"), hang_after=2), Turn(text=("Whole.",))) as provider:
@@ -189,12 +189,12 @@ def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
         server = make_server(LABWRIGHT_MODEL="openai:fake", **address).start()
         terminal = Terminal(server, "chat")
         terminal.until("› ")
-        terminal.type("tell me mote\x1b[D\x1b[D\x1b[3~r\n")  # back two, one away, another in
+        terminal.type("tell me mote\x1b[D\x1b[D\x1b[3~r\n")  # move back two, delete one, insert another
         terminal.until("Half ")
         terminal.type("\x03")
         terminal.until("Stopped.")
         terminal.until("› ")
-        terminal.type("\x1b[A\n")  # the line before
+        terminal.type("\x1b[A\n")  # the previous line
         terminal.until("Whole.")
         terminal.until("› ")
         terminal.type("\x04")
@@ -202,7 +202,7 @@ def test_a_conversation_line_by_line_edits_its_lines_and_outlives_ctrl_c(
         assert [asked.body["messages"][-1]["content"] for asked in provider.asked] == ["tell me more"] * 2
 
 
-def test_a_question_that_was_answered_elsewhere_does_not_end_the_conversation(server: LiveServer) -> None:
+def test_approval_answered_elsewhere_does_not_end_the_chat(server: LiveServer) -> None:
     run_id = server.post("/runs", {"command": "true", "name": "mine"})["id"]
     terminal = Terminal(server, "chat")
     terminal.until("› ")

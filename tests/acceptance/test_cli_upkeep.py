@@ -1,4 +1,4 @@
-"""The commands that look after a project and show the machine: real processes against a real server."""
+"""The commands that maintain a project and show the machine: real processes against a real server."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_upkeep_shows_sizes_and_writes_backups(lab: LiveServer) -> None:
     assert Path(answer(lab, "backup", "--json")["path"]).exists()
 
 
-def test_gc_counts_what_it_frees_once(make_server: Callable[..., LiveServer]) -> None:
+def test_gc_counts_freed_bytes_once(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_KEEP_DAYS="0", LABWRIGHT_KEEP_ARCHIVED_DAYS="0").start()
     run = server.wait_for_end(server.submit("head -c 2000000 /dev/zero")["id"])
     server.post(f"/runs/{run['id']}/archive")
@@ -42,7 +42,7 @@ def test_gc_counts_what_it_frees_once(make_server: Callable[..., LiveServer]) ->
     assert before["freed_bytes"] == report["freed_bytes"] == pytest.approx(went, rel=0.01)
 
 
-def test_a_log_that_gc_removed_is_told_as_removed_and_an_empty_one_as_empty(
+def test_log_removed_by_gc_and_an_empty_log_are_reported_differently(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server(LABWRIGHT_KEEP_DAYS="0").start()
@@ -59,20 +59,20 @@ def test_a_log_that_gc_removed_is_told_as_removed_and_an_empty_one_as_empty(
         assert server.get(f"/runs/{silent}/{what}")["removed_at"] is None
 
 
-def test_the_machine_is_shown(lab: LiveServer) -> None:
+def test_machine_is_shown(lab: LiveServer) -> None:
     assert answer(lab, "cluster", "--detect", "--json")["cluster"]["cpu_count"] >= 1
     assert labwright(lab, "cluster").returncode == 0
     assert labwright(lab, "gpu").returncode == 0
 
 
-def test_doctor_finds_a_healthy_project_healthy(lab: LiveServer) -> None:
+def test_doctor_reports_a_healthy_project_as_healthy(lab: LiveServer) -> None:
     report = json.loads(labwright(lab, "doctor", "--json").stdout)
     assert report["ok"], [check for check in report["checks"] if check["status"] == "fail"]
     checks = {check["name"]: check["status"] for check in report["checks"]}
     assert (checks["server"], checks["database"], checks["bash"]) == ("ok", "ok", "ok")
 
 
-def test_a_damaged_database_is_found_and_rebuilt(make_server: Any) -> None:
+def test_damaged_database_is_found_and_rebuilt(make_server: Any) -> None:
     server: LiveServer = make_server().start()
     run = json.loads(labwright(server, "run", "--wait", "--json", "--", "exit 6").stdout)
     in_use = labwright(server, "db", "rebuild")
@@ -90,7 +90,7 @@ def test_a_damaged_database_is_found_and_rebuilt(make_server: Any) -> None:
     assert server.wait_for_end(run["id"])["exit_code"] == 6
 
 
-def test_simulated_gpus_are_seen_and_changed(tmp_path: Path) -> None:
+def test_simulated_gpus_are_shown_and_changed(tmp_path: Path) -> None:
     script = f"{' '.join(map(repr, LABWRIGHT))} sim set 1 --memory-mb 2000 --utilization 50 --json; nvidia-smi -L"
     called = subprocess.run(
         [*LABWRIGHT, "sim", "gpus", "2", "--", "sh", "-c", f"{script}; exit 3"],

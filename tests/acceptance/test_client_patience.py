@@ -1,4 +1,4 @@
-"""A client that waits: a server that is slow is waited for, one that has ended is given a moment to come back."""
+"""A waiting client waits for a slow server, and gives an ended one a moment to come back."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def server(tmp_path: Path) -> Iterator[LiveServer]:
 
 
 class Waiting:
-    """Somebody who follows a plan, as `labwright plan` does, with far less patience."""
+    """A client that follows a plan as `labwright plan` does, with much shorter timeouts."""
 
     def __init__(self, server: LiveServer, plan_id: str, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(follow, "SILENCE_SECONDS", 1.0)
@@ -69,9 +69,7 @@ class Waiting:
             self._client.connection.close()
 
 
-def test_a_server_that_lives_is_waited_for_however_slow_it_is(
-    server: LiveServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_client_waits_for_a_live_server_however_slow(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_id = request_plan(server)
     pid = _pid(server)
     os.kill(pid, signal.SIGSTOP)
@@ -85,7 +83,7 @@ def test_a_server_that_lives_is_waited_for_however_slow_it_is(
     assert waiting.plan is not None and waiting.plan["planning"]["validated"], waiting.failure
 
 
-def test_a_server_that_ended_is_given_up_after_a_moment(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_client_gives_up_on_an_ended_server_after_a_moment(server: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_id = request_plan(server)
     waiting = Waiting(server, plan_id, monkeypatch)
     server.kill()

@@ -1,4 +1,4 @@
-"""What is told of many points at few places is true of the points, not of those that are drawn."""
+"""Statistics over many points use all points, not only the drawn ones."""
 
 from __future__ import annotations
 
@@ -41,9 +41,7 @@ def send(lab: LiveServer, run_id: str, values: list[float], every: int = 1) -> N
 
 
 @pytest.mark.parametrize("max_points", [2, 10, 100, 1000, 30_000])
-def test_mean_and_deviation_over_seeds_are_those_of_all_points(
-    lab: LiveServer, runs: list[str], max_points: int
-) -> None:
+def test_mean_and_deviation_over_seeds_use_all_points(lab: LiveServer, runs: list[str], max_points: int) -> None:
     true = [noisy(seed) for seed in range(SEEDS)]
     found = lab.get(f"/metrics/compare?run_ids={','.join(runs)}&key=loss&max_points={max_points}")["groups"][0]
     assert len(found["steps"]) == min(max_points, POINTS)
@@ -55,7 +53,7 @@ def test_mean_and_deviation_over_seeds_are_those_of_all_points(
 
 
 @pytest.mark.parametrize("max_points", [2, 10, 100, 1000, 6000])
-def test_a_thinned_curve_begins_and_ends_where_the_run_does(lab: LiveServer, runs: list[str], max_points: int) -> None:
+def test_thinned_curve_keeps_its_first_and_last_point(lab: LiveServer, runs: list[str], max_points: int) -> None:
     values = noisy(0)
     found = lab.get(f"/runs/{runs[0]}/metrics?max_points={max_points}")["series"][0]
     assert (found["steps"][0], found["values"][0]) == (0, pytest.approx(values[0]))
@@ -64,10 +62,10 @@ def test_a_thinned_curve_begins_and_ends_where_the_run_does(lab: LiveServer, run
     assert len(found["steps"]) <= max_points + 2
 
 
-def test_a_run_that_ended_early_does_not_count_beyond_its_end(lab: LiveServer) -> None:
+def test_run_that_ended_early_does_not_count_beyond_its_end(lab: LiveServer) -> None:
     long, short = (lab.post("/runs", {"command": "true", "params": {"lr": 0.2}, "seed": s})["id"] for s in (1, 2))
     send(lab, long, [1.0] * 100)
-    send(lab, short, [3.0] * 10, every=2)  # until 18; the next would be due at 20
+    send(lab, short, [3.0] * 10, every=2)  # its last step is 18; the next would be 20
     group = lab.get(f"/metrics/compare?run_ids={long},{short}&key=loss")["groups"][0]
     assert [group["mean"][step] for step in (0, 19, 20, 99)] == [2.0, 2.0, 1.0, 1.0]
     assert [group["counts"][step] for step in (0, 19, 20)] == [2, 2, 1]

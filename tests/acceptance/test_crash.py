@@ -1,4 +1,4 @@
-"""Whatever is killed, every run ends once with the truth."""
+"""Whatever is killed, every run ends once, with its true result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ RUNS = 100
 
 
 def counted_command(ran: Path, index: int, seconds: float) -> str:
-    """Leaves one letter each time it runs, ten lines of output, and an exit code of its own."""
+    """Return a command that writes one letter each time it runs, prints ten lines, and has its own exit code."""
     return (
         f"printf x >> '{ran}/{index}'\n"
         f"for i in 1 2 3 4 5; do echo line $i; done; sleep {seconds:.2f}\n"
@@ -53,7 +53,7 @@ def check_all_true(server: LiveServer, ran: Path, wanted: dict[str, int]) -> Non
 
 
 def ended_once(server: LiveServer) -> None:
-    """In the stored events each run reached an end exactly once."""
+    """Check that each run reached an end exactly once in the stored events."""
     ends: dict[str, int] = {}
     after = 0
     while page := server.get(f"/events?after={after}&limit=5000"):
@@ -64,22 +64,20 @@ def ended_once(server: LiveServer) -> None:
     assert set(ends.values()) == {1}
 
 
-def test_a_hundred_runs_survive_a_server_killed_again_and_again(
-    make_server: Callable[..., LiveServer], tmp_path: Path
-) -> None:
+def test_hundred_runs_survive_repeated_server_kills(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="8").start()
     lengths = random.Random(1)
     wanted = submit_counted(server, tmp_path / "ran", lengths, 0.8)
     for _ in range(8):
-        time.sleep(lengths.uniform(0.2, 1.0))  # the moment of the kill is what is random here
+        time.sleep(lengths.uniform(0.2, 1.0))  # the moment of the kill is the random part
         server.restart()
     wait_until(lambda: all(run["status"] in ENDED for run in server.all_runs()), "all runs to end", 60)
     server.restart()
-    check_all_true(server, tmp_path / "ran", wanted)  # at its first answer: nothing is waited for
+    check_all_true(server, tmp_path / "ran", wanted)  # at the first response, without waiting
     ended_once(server)
 
 
-def test_a_hundred_runs_survive_their_monitors_and_relays_killed_at_random(
+def test_hundred_runs_survive_random_kills_of_monitors_and_relays(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="8").start()
@@ -107,12 +105,12 @@ def test_a_hundred_runs_survive_their_monitors_and_relays_killed_at_random(
 
 
 def run_until_file(server: LiveServer, name: str, **fields: Any) -> dict[str, Any]:
-    """A job that goes on until a file appears."""
+    """Return a job that runs until a file appears."""
     run = server.submit(f"while [ ! -e '{server.project}/{name}' ]; do sleep 0.05; done", **fields)
     return server.wait_for_status(run["id"], "running")
 
 
-def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: LiveServer) -> None:
+def test_killed_supervisor_means_lost_only_after_the_job_ends(server: LiveServer) -> None:
     run = run_until_file(server, "go")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     told = wait_until(
@@ -128,25 +126,25 @@ def test_a_killed_supervisor_means_lost_but_not_before_the_job_is_gone(server: L
     assert (alert["rule"], alert["message"], alert["choices"]) == ("exit", lost["error"], ["ignore", "rerun"])
 
 
-def test_an_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
+def test_orphaned_job_can_still_be_stopped(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     stop(server, run["id"])
 
 
-def test_an_orphan_is_ended_at_its_time_limit_and_told_so(server: LiveServer) -> None:
+def test_orphan_ends_at_its_time_limit_with_that_reason(server: LiveServer) -> None:
     run = server.submit("sleep 1000", time_limit_seconds=2)
     events = server.state / "runs" / run["id"] / "events.jsonl"
     wait_until(lambda: events.exists() and "started" in events.read_text(), "its start")
-    with contextlib.suppress(ProcessLookupError):  # on a slow machine it was quicker
+    with contextlib.suppress(ProcessLookupError):  # possible on a slow machine
         os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     ended = server.wait_for_end(run["id"])
     assert (ended["status"], ended["status_reason"]) == ("failed", "time_limit")
     assert ended["error"].startswith("Time limit of 2 s reached")
 
 
-def test_a_supervisor_killed_before_it_told_of_the_start_leaves_a_run_that_runs(server: LiveServer) -> None:
-    """Its word of the start goes into a pipe that nobody reads, so that it is killed between the two."""
+def test_run_counts_as_running_if_its_supervisor_dies_before_reporting_the_start(server: LiveServer) -> None:
+    """The start report goes into a pipe that nobody reads, so that the supervisor is killed before it."""
     server.wait_for_end(server.submit("true")["id"])
     assert server.process is not None
     (helper,) = children_of(server.process.pid)
@@ -195,8 +193,8 @@ print(monitor_process.pid)
 """
 
 
-def test_a_monitor_whose_supervisor_was_killed_as_it_began_ends_with_the_job(server: LiveServer) -> None:
-    """Its parent is somebody else by then, who has nothing to do with the run and does not end."""
+def test_monitor_without_its_supervisor_ends_with_the_job(server: LiveServer) -> None:
+    """Its parent is by then an unrelated process that does not end."""
     run = server.wait_for_end(server.submit("true")["id"])
     pid_file = server.project / "pid"
     with pid_file.open("w") as file:
@@ -208,19 +206,19 @@ def test_a_monitor_whose_supervisor_was_killed_as_it_began_ends_with_the_job(ser
         send_signal(monitor, signal.SIGKILL)
 
 
-def test_a_job_that_lost_supervisor_and_monitor_is_watched_again_at_once(server: LiveServer) -> None:
+def test_job_without_supervisor_and_monitor_is_watched_again_at_once(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     monitor = wait_until(lambda: monitors_of(server), "the monitor to start").pop()
     heartbeat = server.state / "runs" / run["id"] / "heartbeat"
     wait_until(heartbeat.exists, "its first sign")
     for pid in (supervisor_of(server, run["id"]), monitor):
         os.kill(pid, signal.SIGKILL)
-    os.utime(heartbeat, (time.time() + 1000,) * 2)  # not by its silence: by its death
+    os.utime(heartbeat, (time.time() + 1000,) * 2)  # because of its death, not its silence
     stop(server, run["id"])
 
 
-def test_an_orphan_whose_relay_was_killed_too_still_prints_all_it_has_to_say(server: LiveServer) -> None:
-    """More than a pipe holds, so that it would stand still for ever if nobody carried it."""
+def test_orphan_without_a_relay_still_prints_all_its_output(server: LiveServer) -> None:
+    """The output is larger than a pipe, so the job would block forever if nobody read it."""
     run = server.submit("echo begin; until [ -e go ]; do sleep 0.05; done; seq 100000; echo end > /dev/stderr")["id"]
     server.wait_for_status(run, "running")
     wait_until((server.state / "runs" / run / "heartbeat").exists, "its monitor's first sign")
@@ -234,7 +232,7 @@ def test_an_orphan_whose_relay_was_killed_too_still_prints_all_it_has_to_say(ser
     wait_until(lambda: server.output(run) == f"begin\n{numbers}end\n", "the whole output")
 
 
-def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:
+def test_orphan_without_monitor_and_server_is_adopted_at_the_next_start(server: LiveServer) -> None:
     run = run_until_file(server, "never")
     supervisor = supervisor_of(server, run["id"])
     monitor = wait_until(lambda: monitors_of(server), "the monitor to start").pop()
@@ -246,7 +244,7 @@ def test_an_orphan_without_monitor_and_server_is_adopted_at_the_next_start(serve
     stop(server, run["id"])
 
 
-def test_late_evidence_turns_lost_into_the_truth(server: LiveServer) -> None:
+def test_late_evidence_replaces_lost_with_the_true_result(server: LiveServer) -> None:
     run = run_until_file(server, "go")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)
     (server.project / "go").touch()
@@ -261,8 +259,8 @@ def test_late_evidence_turns_lost_into_the_truth(server: LiveServer) -> None:
     assert (found["status"], found["exit_code"]) == ("failed", 4)
 
 
-def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
-    """A second sidecar for the same attempt loses the claim and goes away."""
+def test_same_run_started_twice_runs_once(server: LiveServer) -> None:
+    """A second sidecar for the same attempt loses the claim and exits."""
     run = server.submit("echo once; until [ -e go ]; do sleep 0.02; done")
     server.wait_for_status(run["id"], "running")
     run_dir = server.state / "runs" / run["id"]
@@ -273,14 +271,14 @@ def test_the_same_run_started_twice_runs_once(server: LiveServer) -> None:
     assert server.output(run["id"]) == "once\n"
 
 
-def test_a_run_that_is_under_way_cannot_be_started_again(server: LiveServer) -> None:
+def test_active_run_cannot_be_started_again(server: LiveServer) -> None:
     run = run_until_file(server, "go")
     assert server.call("POST", f"/runs/{run['id']}/start").status == 409
     (server.project / "go").touch()
     assert server.wait_for_end(run["id"])["status"] == "finished"
 
 
-def test_a_chain_of_any_length_fails_with_its_first_run(server: LiveServer) -> None:
+def test_chain_of_any_length_fails_with_its_first_run(server: LiveServer) -> None:
     first = server.submit("while [ ! -e go ]; do sleep 0.05; done; exit 3")
     last = first
     for _ in range(600):
@@ -291,7 +289,7 @@ def test_a_chain_of_any_length_fails_with_its_first_run(server: LiveServer) -> N
     assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 
-def test_a_run_whose_folder_is_deleted_is_not_begun_again_and_can_be_stopped(server: LiveServer) -> None:
+def test_run_with_deleted_folder_does_not_restart_and_can_be_stopped(server: LiveServer) -> None:
     begun = server.project / "begun"
     run = server.submit(f"echo x >> '{begun}'; sleep 1000")["id"]
     server.wait_for_status(run, "running")
@@ -305,7 +303,7 @@ def test_a_run_whose_folder_is_deleted_is_not_begun_again_and_can_be_stopped(ser
     assert begun.read_text() == "x\n"
 
 
-def test_a_run_that_went_while_its_folder_was_deleted_is_lost(server: LiveServer) -> None:
+def test_run_whose_folder_is_deleted_while_active_is_lost(server: LiveServer) -> None:
     run = server.submit("sleep 1000")["id"]
     server.wait_for_status(run, "running")
     server.kill()
@@ -317,7 +315,7 @@ def test_a_run_that_went_while_its_folder_was_deleted_is_lost(server: LiveServer
     assert "deleted" in server.wait_for_status(run, "lost")["error"]
 
 
-def test_a_job_that_makes_its_records_unreadable_stops_nobody_else(server: LiveServer) -> None:
+def test_job_with_unreadable_records_blocks_no_other_run(server: LiveServer) -> None:
     spoil = 'cd "$LABWRIGHT_RUN_DIR"; rm -f events.jsonl; mkdir events.jsonl'
     spoiled = server.submit(f"while [ ! -e go ]; do sleep 0.05; done; {spoil}")["id"]
     server.wait_for_status(spoiled, "running")
@@ -326,14 +324,14 @@ def test_a_job_that_makes_its_records_unreadable_stops_nobody_else(server: LiveS
     assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 
-def test_runs_begin_also_once_somebody_deleted_the_folders_of_all_others(server: LiveServer) -> None:
+def test_runs_start_after_all_run_folders_were_deleted(server: LiveServer) -> None:
     server.wait_for_end(server.submit("true")["id"])
     shutil.rmtree(server.state / "runs")
     run = server.wait_for_end(server.submit("echo here")["id"])
     assert (run["status"], server.output(run["id"])) == ("finished", "here\n")
 
 
-def test_one_odd_run_folder_stops_nobody_else(server: LiveServer) -> None:
+def test_invalid_run_folder_blocks_no_other_run(server: LiveServer) -> None:
     forger = server.submit(
         'tail -n 1 "$LABWRIGHT_RUN_DIR/events.jsonl" > x; cat x >> "$LABWRIGHT_RUN_DIR/events.jsonl"'
     )
@@ -362,8 +360,8 @@ def test_secrets_survive_a_kill_between_folder_and_claim(server: LiveServer) -> 
     assert server.output(run["id"]) == "it is kept\n"
 
 
-def test_a_terminal_run_ends_with_its_supervisor(server: LiveServer) -> None:
-    """Its terminal is gone, so it is told to hang up instead of writing to nobody for ever."""
+def test_terminal_run_ends_with_its_supervisor(server: LiveServer) -> None:
+    """Its terminal has closed, so the run gets a hang-up signal instead of writing forever."""
     run = server.submit("while :; do printf '%3000s\\n' x; sleep 0.05; done", tty=True)
     server.wait_for_status(run["id"], "running")
     os.kill(supervisor_of(server, run["id"]), signal.SIGKILL)

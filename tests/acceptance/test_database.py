@@ -1,4 +1,4 @@
-"""The database damaged, deleted, of another version, brought back, or elsewhere."""
+"""The database is damaged, deleted, of another version, restored, or in another place."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.support.waiting import wait_until
 from tests.unit.test_run_moves import a_run
 
 
-def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveServer]) -> None:
+def test_damaged_database_is_reported_and_rebuilt(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     sweep = server.post("/sweeps/wild", {"name": "s", "goal": "g"})["id"]
     made = [server.wait_for_end(server.submit(f"exit {i}", sweep_id=sweep)["id"]) for i in range(4)]
@@ -49,15 +49,13 @@ def test_a_damaged_database_is_told_and_rebuilt(make_server: Callable[..., LiveS
     assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
     assert server.get(f"/sweeps/{sweep}")["progress"]["total"] == 4
     server.kill()
-    for file in server.state.glob("labwright.db*"):  # an empty file is a valid database, of no runs
+    for file in server.state.glob("labwright.db*"):  # an empty file is a valid database without runs
         file.write_bytes(b"")
     server.start()
     assert [ending(run) for run in server.all_runs()] == [ending(run) for run in made[::-1]]
 
 
-def test_a_large_file_that_is_damaged_where_it_lists_runs_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_damage_in_the_run_table_of_a_large_file_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opening, "_CHECKED_AT_ONCE_BYTES", 0)
     paths = prepare_state(tmp_path)
     with contextlib.closing(Database(paths.database)) as database:
@@ -70,7 +68,7 @@ def test_a_large_file_that_is_damaged_where_it_lists_runs_is_told(
         opening.open_lab(paths, load_settings(tmp_path), "")
 
 
-def test_after_an_orderly_end_the_file_alone_is_the_whole_database(make_server: Callable[..., LiveServer]) -> None:
+def test_after_a_clean_stop_the_file_is_the_whole_database(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     run = server.post("/runs", {"command": "true"})["id"]
     server.stop()
@@ -79,7 +77,7 @@ def test_after_an_orderly_end_the_file_alone_is_the_whole_database(make_server: 
     connection.close()
 
 
-def test_a_database_of_the_future_is_refused_and_left_alone(make_server: Callable[..., LiveServer]) -> None:
+def test_database_of_a_newer_version_is_refused_and_unchanged(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     path = server.state / "labwright.db"
     Database(path).close()
@@ -95,7 +93,7 @@ def write_journal(paths: ProjectPaths, *noted: Run) -> None:
     paths.journal.write_text("".join(f'{{"run":{run.to_json()}}}\n' for run in noted))
 
 
-def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -> None:
+def test_unreadable_files_hide_nothing_else_from_a_rebuild(tmp_path: Path) -> None:
     paths = prepare_state(tmp_path)
     good = Sweep(id="sweep-0000000001", name="good", created_at="t", created_by="person")
     paths.sweep(good.id).write_text(json.dumps(good.to_dict()))
@@ -111,8 +109,11 @@ def test_what_cannot_be_read_hides_nothing_else_from_a_rebuild(tmp_path: Path) -
     assert (broken / "spec.json").exists()
 
 
-def test_runs_of_a_sweep_that_a_kill_kept_from_being_are_not_made_by_a_rebuild(tmp_path: Path) -> None:
-    """They are noted before the sweep is kept. Whoever got no answer sends it again, and would have them twice."""
+def test_rebuild_does_not_create_runs_of_an_uncommitted_sweep(tmp_path: Path) -> None:
+    """The journal notes them before the sweep is stored.
+
+    A client without a response sends the sweep again, and would get them twice.
+    """
     paths = prepare_state(tmp_path)
     alone = a_run(RunStatus.QUEUED)
     write_journal(paths, alone, a_run(RunStatus.QUEUED, id="run-0000000009", sweep_id="sweep-0000000009"))
@@ -121,7 +122,7 @@ def test_runs_of_a_sweep_that_a_kill_kept_from_being_are_not_made_by_a_rebuild(t
         assert database.execute("SELECT id FROM runs").fetchall() == [(alone.id,)]
 
 
-def test_a_database_deleted_under_a_running_server_is_healed(make_server: Callable[..., LiveServer]) -> None:
+def test_database_deleted_under_a_running_server_is_restored(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
     sweep = server.post("/sweeps/wild", {"name": "mid"})["id"]
     done = server.wait_for_end(server.submit("exit 3", sweep_id=sweep)["id"])
@@ -141,7 +142,7 @@ def test_a_database_deleted_under_a_running_server_is_healed(make_server: Callab
     assert server.get("/events?limit=1")[0]["epoch"] == epoch
 
 
-def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
+def test_database_deleted_while_the_server_is_down_is_rebuilt_correctly(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="3", LABWRIGHT_GRACE_SECONDS="1").start()
@@ -182,7 +183,7 @@ def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
     order = [run["id"] for run in server.all_runs()]
     server.kill()
     remove_database(server)
-    shutil.move(server.project / "copy", left)  # as if the kill had come before the deleted run's files were gone
+    shutil.move(server.project / "copy", left)  # as if the kill had come before the deleted run's files were removed
     server.start()
     after = {run["id"]: run for run in server.all_runs()}
     assert {run_id: facts(run) for run_id, run in after.items()} == {i: facts(run) for i, run in before.items()}
@@ -200,7 +201,7 @@ def test_a_database_deleted_while_the_server_is_down_comes_back_with_the_truth(
 
 
 def older_copy(server: LiveServer) -> None:
-    """In place of the database, as who wants an earlier day back puts it there."""
+    """Replace the database by an older copy, as a user who restores an earlier day does."""
     remove_database(server)
     shutil.copy(server.project / "older.db", server.state / "labwright.db")
 
@@ -210,7 +211,7 @@ def without_log(server: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("harm", [older_copy, without_log])
-def test_runs_that_the_file_lacks_are_added_from_their_folders(
+def test_runs_missing_in_the_database_are_added_from_their_folders(
     make_server: Callable[..., LiveServer], harm: Callable[[LiveServer], None]
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
@@ -233,7 +234,7 @@ def test_runs_that_the_file_lacks_are_added_from_their_folders(
     assert server.get("/events?limit=1")[0]["epoch"] == epoch, "once is enough"
 
 
-def test_backups_are_made_kept_few_and_bring_back_what_folders_do_not_hold(
+def test_backups_are_limited_and_restore_what_folders_do_not_hold(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server(LABWRIGHT_BACKUP_MINUTES="0.001", LABWRIGHT_BACKUPS_KEPT="2").start()
@@ -285,11 +286,11 @@ tmpfs /homework tmpfs rw 0 0
         ("/srv", False),
     ],
 )
-def test_a_network_file_system_is_known_by_its_mount(path: str, network: bool) -> None:
+def test_network_file_system_is_recognized_by_its_mount(path: str, network: bool) -> None:
     assert machine.is_network(Path(path), MOUNTS) is network
 
 
-def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
+def test_database_can_be_elsewhere_and_the_project_points_to_it(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server(LABWRIGHT_STATE_DIR="~/local-state")
@@ -314,18 +315,18 @@ def test_the_database_can_live_elsewhere_and_the_project_points_to_it(
 
 @pytest.fixture
 def elsewhere(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveServer:
-    """A server with one run, whose database is not in the project."""
+    """A server with one run, whose database is outside the project."""
     server = make_server(LABWRIGHT_STATE_DIR=str(tmp_path / "machine-a")).start()
     server.wait_for_end(server.submit("exit 2")["id"])
     return server
 
 
-def test_what_few_network_file_systems_have_is_not_in_such_a_project(elsewhere: LiveServer) -> None:
+def test_project_with_database_elsewhere_has_no_sockets_or_fifos(elsewhere: LiveServer) -> None:
     kinds = {path.name: path.lstat().st_mode for path in elsewhere.project.rglob("*")}
     assert [name for name, mode in kinds.items() if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)] == []
 
 
-def test_a_copy_of_a_project_whose_database_is_elsewhere_has_one_of_its_own(elsewhere: LiveServer) -> None:
+def test_copy_of_a_project_with_database_elsewhere_gets_its_own(elsewhere: LiveServer) -> None:
     waits = elsewhere.submit("echo >> began", auto_start=False)["id"]
     copy = LiveServer(elsewhere.project.with_name("copy"), **elsewhere.environment)
     shutil.copytree(elsewhere.project, copy.project, symlinks=True, ignore=shutil.ignore_patterns("wake"))
@@ -340,7 +341,7 @@ def test_a_copy_of_a_project_whose_database_is_elsewhere_has_one_of_its_own(else
     assert elsewhere.run(waits)["status"] == "ready"
 
 
-def test_a_project_whose_database_is_elsewhere_can_be_moved(elsewhere: LiveServer) -> None:
+def test_project_with_database_elsewhere_can_be_moved(elsewhere: LiveServer) -> None:
     made = elsewhere.post("/memories", {"text": "in no folder"})
     elsewhere.kill()
     moved = LiveServer(elsewhere.project.with_name("moved"), **elsewhere.environment)
@@ -353,9 +354,7 @@ def test_a_project_whose_database_is_elsewhere_can_be_moved(elsewhere: LiveServe
         moved.stop()
 
 
-def test_a_database_that_another_machine_has_gone_on_without_is_made_anew(
-    elsewhere: LiveServer, tmp_path: Path
-) -> None:
+def test_database_outdated_by_another_machine_is_rebuilt(elsewhere: LiveServer, tmp_path: Path) -> None:
     here, there = tmp_path / "machine-a", tmp_path / "kept"
     made = elsewhere.post("/memories", {"text": "in no folder"})
     elsewhere.stop()
@@ -364,13 +363,13 @@ def test_a_database_that_another_machine_has_gone_on_without_is_made_anew(
     elsewhere.wait_for_end(elsewhere.submit("exit 3")["id"])
     elsewhere.stop()
     shutil.rmtree(here)
-    there.rename(here)  # back on the first
+    there.rename(here)  # back on the first machine
     elsewhere.start()
     assert sorted(run["exit_code"] for run in elsewhere.all_runs()) == [2, 3]
     assert made["id"] in [memory["id"] for memory in elsewhere.get("/memories")]
 
 
-def test_a_machine_without_room_for_the_database_says_so(elsewhere: LiveServer, tmp_path: Path) -> None:
+def test_machine_without_room_for_the_database_reports_it(elsewhere: LiveServer, tmp_path: Path) -> None:
     elsewhere.stop()
     shutil.rmtree(tmp_path / "machine-a")
     (tmp_path / "machine-a").touch()
@@ -379,7 +378,7 @@ def test_a_machine_without_room_for_the_database_says_so(elsewhere: LiveServer, 
 
 
 @pytest.mark.parametrize("left", [b"", b"\0\0\0", b"half/a/path", b"/a/labwright.db\n{", b'/a\n"e"\n"p"\n1'])
-def test_a_pointer_that_says_no_place_is_told_and_left_alone(tmp_path: Path, left: bytes) -> None:
+def test_invalid_database_pointer_is_reported_and_unchanged(tmp_path: Path, left: bytes) -> None:
     paths = prepare_state(tmp_path)
     paths.database_pointer.write_bytes(left)
     with pytest.raises(StorageFailed, match=r"database\.path does not say") as caught:
@@ -390,8 +389,8 @@ def test_a_pointer_that_says_no_place_is_told_and_left_alone(tmp_path: Path, lef
     assert paths.database_pointer.read_bytes() == left
 
 
-def test_an_end_without_news_leaves_the_backups_alone(elsewhere: LiveServer) -> None:
-    """Those of ten starts for nothing would drive out all that differ."""
+def test_stop_without_changes_makes_no_backup(elsewhere: LiveServer) -> None:
+    """Otherwise ten useless starts would push out all other backups."""
     elsewhere.stop()
     before = newest_backups(elsewhere.state / "backups")
     elsewhere.start()
@@ -399,16 +398,14 @@ def test_an_end_without_news_leaves_the_backups_alone(elsewhere: LiveServer) -> 
     assert newest_backups(elsewhere.state / "backups") == before != []
 
 
-def test_a_project_begun_anew_does_not_find_the_database_of_the_one_before(elsewhere: LiveServer) -> None:
+def test_new_project_does_not_find_the_previous_database(elsewhere: LiveServer) -> None:
     elsewhere.stop()
     shutil.rmtree(elsewhere.state)
     elsewhere.start()
     assert elsewhere.all_runs() == []
 
 
-def test_the_local_folder_is_not_in_a_home_folder_on_the_network(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_local_folder_is_not_in_a_home_on_the_network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = tmp_path / "home"
     monkeypatch.setenv("HOME", str(home))
     mounts = f"disk / ext4 rw 0 0\nserver:/home {home} nfs4 rw 0 0\n"

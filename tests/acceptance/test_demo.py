@@ -1,4 +1,4 @@
-"""`make demo` and `make tour`, as somebody without root's rights sees it in a terminal."""
+"""`make demo` and `make tour`, as a user without root rights sees them in a terminal."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 _DEMO = Path(__file__).parents[2] / "scripts" / "demo"
 _LABWRIGHT = str(Path(sys.executable).with_name("labwright"))
-# To root no folder is read-only; without these it is as for anybody.
+# For root no folder is read-only. Without these capabilities root behaves like any user.
 _NO_ROOT_RIGHTS = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"] if os.getuid() == 0 else []
 _CTRL_C = b"\x03"
 _QUICK_ONCE = """
@@ -81,7 +81,7 @@ def demo_in(folder: Path, command: str = str(_DEMO), **variables: str) -> Iterat
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_the_demo_goes_from_a_goal_to_a_report_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_demo_goes_from_goal_to_report_and_leaves_nothing(tmp_path: Path) -> None:
     with demo_in(tmp_path, DEMO_YES="1") as demo:
         demo.end()
         assert re.search(r"rehearsal +passed", demo.shown)
@@ -90,7 +90,7 @@ def test_the_demo_goes_from_a_goal_to_a_report_and_leaves_nothing_behind(tmp_pat
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_wild_loop_that_was_tried_during_the_demo_begins_no_run_that_outlives_it(tmp_path: Path) -> None:
+def test_wild_loop_started_in_the_demo_leaves_no_run_behind(tmp_path: Path) -> None:
     with demo_in(tmp_path, DEMO_YES="1") as demo:
         demo.wait_for("Ctrl-C ends the server")
         (project,) = tmp_path.glob("labwright-demo.*/project")
@@ -117,7 +117,7 @@ def is_in(folder: Path, process: psutil.Process) -> bool:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_what_a_killed_demo_left_is_ended_and_removed_by_the_next(tmp_path: Path) -> None:
+def test_next_demo_ends_and_removes_leftovers_of_a_killed_one(tmp_path: Path) -> None:
     with demo_in(tmp_path) as demo:
         demo.wait_for("Sign in")
         (pid,) = tmp_path.glob("labwright-demo.*/pid")
@@ -135,7 +135,7 @@ def test_what_a_killed_demo_left_is_ended_and_removed_by_the_next(tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_a_plan_that_is_to_be_different_is_put_before_the_person_again(tmp_path: Path) -> None:
+def test_changed_plan_is_shown_to_the_person_again(tmp_path: Path) -> None:
     with demo_in(tmp_path) as demo:
         for question, answer in (
             ("Approve this plan?", b"n\n"),
@@ -157,8 +157,8 @@ while sleep 0.1; do :; done
 """
 
 
-def test_leaving_the_tour_on_its_simulated_gpus_is_no_failure_of_it(tmp_path: Path) -> None:
-    """Whatever command is under way there: each ends by itself, with 130."""
+def test_leaving_the_tour_on_simulated_gpus_is_not_a_failure(tmp_path: Path) -> None:
+    """Whatever command is active there ends by itself, with 130."""
     clone = tmp_path / "clone"
     for name, text in (("scripts/demo", _DEMO.read_text()), (".venv/bin/labwright", _PATIENT)):
         (clone / name).parent.mkdir(parents=True)

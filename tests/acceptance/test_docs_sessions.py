@@ -1,4 +1,4 @@
-"""Every command of every page, typed as it stands in one shell, in order, from a clone."""
+"""Type every command of every page in one shell, in order, from a clone."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from tests.unit.test_docs import pages
 
 pytestmark = pytest.mark.timeout(600)
 _DIGITS, _FIRST = "examples/argparse-digits", "examples/first-run"
-_OF_OTHERS = ("ssh", "claude", "codex", "torchrun")  # programs that nobody has to have here; they take any words
-_PIP = {"pip install -r requirements.txt": "true"}  # it is there
+_OF_OTHERS = ("ssh", "claude", "codex", "torchrun")  # optional programs; the replacements accept any arguments
+_PIP = {"pip install -r requirements.txt": "true"}  # already installed
 _ALL_FINISH = """
 ids='import json, sys; print(*(run["id"] for run in json.load(sys.stdin)))'
 for run in $(labwright ps -a --json | python3 -c "$ids"); do labwright wait $run; done
@@ -50,7 +50,7 @@ END
 """
 
 PAGES = [
-    Page(path="README.md", before="labwright up -d"),  # by make up
+    Page(path="README.md", before="labwright up -d"),  # started by make up
     Page(path="docs/tutorial.md"),
     Page(path="docs/tutorial-shared-gpus.md"),
     Page(path="docs/tutorial-slurm.md"),
@@ -118,7 +118,7 @@ PAGES = [
         place=_DIGITS,
         before=_ENVIRONMENT,
         instead={
-            "40 --wait": "40 --wait || [ $? = 1 ]",  # its budget may end before it finds nothing more: that asks
+            "40 --wait": "40 --wait || [ $? = 1 ]",  # its budget may end before the search does, which asks the user
             "labwright wild show ": 'labwright wild "improve val_acc by tuning lr"\nlabwright wild show ',
         },
     ),
@@ -146,13 +146,13 @@ def test_no_page_with_commands_is_left_out() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", [pytest.param(page, id=page.path) for page in PAGES])
-def test_a_page_can_be_followed_to_its_end(page: Page, tmp_path: Path) -> None:
+def test_page_can_be_followed_to_its_end(page: Page, tmp_path: Path) -> None:
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", ROOT, clone], check=True)
     try:
         with model_server("anthropic") as model:
             environment = _environment(tmp_path) | {"ANTHROPIC_BASE_URL": model.url}
-            # By a pipe: of a file, a shell that is left has read on, and what follows would be typed nowhere.
+            # Use a pipe: a shell that exits has read ahead in a file, and the rest would be lost.
             done = subprocess.run(
                 ["bash"], input=page.session, env=environment, cwd=clone / page.place, capture_output=True, text=True
             )

@@ -1,6 +1,6 @@
-"""Each fault of the set-up that docs/troubleshooting.md names is made here, and looked for in what `doctor` says.
+"""Each setup fault named in docs/troubleshooting.md is created here and must be found by `doctor`.
 
-Several at a time: a call takes as long for one as for all.
+Tests combine several faults, because one call takes as long for one as for all.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from tests.support.other_user import TestUser
 
 PAGE = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
 _ROW = re.compile(r"^\| (?P<seen>[^|]+) \|[^|]+\|[^|]+\| `(?P<line>[^`]+)` \|$", re.MULTILINE)
-SEEN_ELSEWHERE = {"model"}  # test_models.py: a key that others can read, a model that answers
+SEEN_ELSEWHERE = {"model"}  # tested in test_models.py: a key that others can read, a model that responds
 MADE_HERE = {
     *("server", "address", "state folder", "disk", "database", "settings", "tables", "token"),
     *("tmux", "git", "gcc", "sandbox", "GPU driver", "GPU leases", "Slurm"),
@@ -39,7 +39,7 @@ def lines(server: LiveServer, **options: object) -> dict[str, dict[str, str]]:
 
 
 def bare_path(folder: Path, **scripts: str) -> str:
-    """bash and no other tool, but for what is given."""
+    """Return a PATH with bash and only the given tools."""
     folder.mkdir()
     (folder / "bash").symlink_to(shutil.which("bash") or "")
     for name, text in scripts.items():
@@ -49,21 +49,19 @@ def bare_path(folder: Path, **scripts: str) -> str:
     return str(folder)
 
 
-def test_the_page_names_each_line_of_which_a_fault_is_made() -> None:
+def test_page_names_each_line_that_is_tested() -> None:
     table = PAGE.read_text().partition("|---|---|---|---|\n")[2]
     assert {row["line"] for row in _ROW.finditer(table)} == MADE_HERE | SEEN_ELSEWHERE
 
 
-def test_what_is_missing_damaged_or_open_to_others_is_found(
-    make_server: Callable[..., LiveServer], tmp_path: Path
-) -> None:
+def test_missing_damaged_or_open_files_are_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server()
     server.state.mkdir(mode=0o755)
     (server.state / "labwright.db").write_bytes(b"no database" * 1000)
     (server.project / "labwright.toml").write_text('[[alert]]\nmetric = "loss"\n')
     leases = tmp_path / "bad-leases"
     leases.mkdir()
-    (leases / "mutex").mkdir()  # a thing of somebody else's in its place
+    (leases / "mutex").mkdir()  # an object of another user in its place
     with socket.create_server(("127.0.0.1", 0)) as taken:
         env = {
             "PATH": bare_path(
@@ -88,7 +86,7 @@ def test_what_is_missing_damaged_or_open_to_others_is_found(
     assert "chmod go= " in found["state folder"]["fix"] and "is in use" in found["address"]["said"]
 
 
-def test_what_others_say_in_several_lines_is_one_line_of_its_own(
+def test_multi_line_messages_of_other_programs_become_one_line(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server()
@@ -106,7 +104,7 @@ def test_what_others_say_in_several_lines_is_one_line_of_its_own(
     assert "\x1b" not in shown
 
 
-def test_a_fix_can_be_typed_as_it_stands_where_a_folder_has_a_space_in_its_name(
+def test_fix_can_be_typed_verbatim_with_spaces_in_a_folder_name(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     project = tmp_path / "my project"
@@ -116,7 +114,7 @@ def test_a_fix_can_be_typed_as_it_stands_where_a_folder_has_a_space_in_its_name(
     assert (project / ".labwright").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_state_folder_that_is_a_link_to_nowhere_is_found_and_its_fix_helps(
+def test_broken_state_folder_link_is_found_and_its_fix_works(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     server = make_server()
@@ -128,7 +126,7 @@ def test_a_state_folder_that_is_a_link_to_nowhere_is_found_and_its_fix_helps(
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="giving a file away needs root")
-def test_things_of_another_user_in_the_state_folder_are_found(make_server: Callable[..., LiveServer]) -> None:
+def test_files_of_another_user_in_the_state_folder_are_found(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     server.state.mkdir(mode=0o700)
     for name in ("token", "journal.jsonl"):
@@ -141,7 +139,7 @@ def test_things_of_another_user_in_the_state_folder_are_found(make_server: Calla
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="making users takes root")
-def test_a_project_and_a_database_that_may_not_be_written_are_found(stage: Path) -> None:
+def test_unwritable_project_and_database_are_found(stage: Path) -> None:
     user = TestUser(f"lw-cy-{os.getpid() % 100000}", stage)
     try:
         (stage / "theirs").mkdir()
@@ -163,7 +161,7 @@ def lines_as(user: TestUser, project: Path) -> dict[str, dict[str, str]]:
     return {check["name"]: check for check in json.loads(told.stdout)["checks"]}
 
 
-def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(
+def test_invalid_settings_and_address_are_found(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server()
@@ -178,16 +176,14 @@ def test_a_mistake_in_the_settings_and_an_address_that_is_none_are_found(
 @pytest.mark.parametrize(
     ("table", "named"), [('[[notify]]\nkind = "pigeon"\n', "[[notify]] number 1"), ("[slurm]\nqueue = 1\n", "queue")]
 )
-def test_a_table_that_would_keep_the_server_from_starting_is_found(
-    make_server: Callable[..., LiveServer], table: str, named: str
-) -> None:
+def test_table_that_prevents_the_start_is_found(make_server: Callable[..., LiveServer], table: str, named: str) -> None:
     server = make_server()
     (server.project / "labwright.toml").write_text(table)
     found = lines(server)["tables"]
     assert found["status"] == "fail" and named in found["said"] and found["fix"]
 
 
-def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., LiveServer]) -> None:
+def test_server_with_another_token_is_found(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     good = lines(server)
     assert [good[name]["status"] for name in ("server", "token", "address")] == ["ok", "ok", "ok"]
@@ -200,7 +196,7 @@ def test_a_server_that_knows_another_token_is_found(make_server: Callable[..., L
     assert "its models" in good and "its models" not in found  # one fault, one line
 
 
-def test_a_server_that_hangs_is_found_and_its_fix_named(make_server: Callable[..., LiveServer]) -> None:
+def test_hanging_server_is_found_with_its_fix(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     pid = locate(ProjectPaths(server.project)).process.pid
     os.kill(pid, signal.SIGSTOP)
@@ -213,7 +209,7 @@ def test_a_server_that_hangs_is_found_and_its_fix_named(make_server: Callable[..
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
-def test_a_machine_that_forbids_namespaces_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_machine_that_forbids_namespaces_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server()
     bare_path(tmp_path / "bin", bwrap="echo bwrap: No permissions to create new namespace >&2; exit 1")
     hidden = 'mount --bind "$0" "$(command -v bwrap)" && exec "$@"'
@@ -227,7 +223,7 @@ def test_a_machine_that_forbids_namespaces_is_found(make_server: Callable[..., L
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="mounting needs root")
-def test_a_disk_that_is_full_or_read_only_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_full_or_read_only_disk_is_found(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server()
     mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(server.project)]
     if subprocess.run(mount, check=False).returncode:

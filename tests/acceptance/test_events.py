@@ -1,4 +1,4 @@
-"""One stored stream of facts, resumable by position; unstored hints beside it."""
+"""One stored stream of events, resumable by position, plus hints that are not stored."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stream:
         self._connection.close()
 
     def next(self) -> tuple[str, Any]:
-        """The next message; raises when the connection ends."""
+        """Return the next message. Raises when the connection ends."""
         kind, data = "", ""
         while True:
             line = self._answer.readline().decode()
@@ -77,7 +77,7 @@ def all_events(server: LiveServer, query: str = "") -> list[dict[str, Any]]:
     return found
 
 
-def test_a_run_tells_its_whole_story_in_order(lab: LiveServer) -> None:
+def test_run_emits_its_whole_life_in_order(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("exit 3", name="story")["id"])
     told = lab.get(f"/events?run_id={run['id']}")
     moves = [(event["data"]["from"], event["data"]["to"]) for event in told if event["type"] == "run.status"]
@@ -87,7 +87,7 @@ def test_a_run_tells_its_whole_story_in_order(lab: LiveServer) -> None:
     assert {event["actor"] for event in told[1:]} == {"system"}
 
 
-def test_numbers_have_no_gap_and_times_do_not_run_backwards(lab: LiveServer) -> None:
+def test_numbers_have_no_gap_and_times_never_decrease(lab: LiveServer) -> None:
     for _ in range(5):
         lab.wait_for_end(lab.submit("true")["id"])
         lab.call("POST", "/runs", {"command": "true", "sweep_id": "sweep-zzzzzzzzzz"})
@@ -98,7 +98,7 @@ def test_numbers_have_no_gap_and_times_do_not_run_backwards(lab: LiveServer) -> 
 
 
 def test_every_change_has_its_event_and_every_event_its_change(lab: LiveServer) -> None:
-    """Replaying the stream gives what the list shows."""
+    """Replaying the stream gives the same state as the list."""
     sweep = lab.post("/sweeps/wild", {"name": "replay"})["id"]
     for command in ("true", "false", "sleep 300"):
         lab.submit(command, sweep_id=sweep)
@@ -116,7 +116,7 @@ def test_every_change_has_its_event_and_every_event_its_change(lab: LiveServer) 
     assert replayed == {run["id"]: run["status"] for run in lab.get(f"/runs?sweep_id={sweep}")}
 
 
-def test_events_can_be_asked_for_by_type_and_position(lab: LiveServer) -> None:
+def test_events_can_be_filtered_by_type_and_position(lab: LiveServer) -> None:
     lab.wait_for_end(lab.submit("true")["id"])
     created = all_events(lab, "&types=run.created")
     assert {event["type"] for event in created} == {"run.created"}
@@ -126,8 +126,8 @@ def test_events_can_be_asked_for_by_type_and_position(lab: LiveServer) -> None:
     assert [event["seq"] for event in lab.get(f"/events?after={newest - 2}")] == [newest - 1, newest]
 
 
-def test_a_rare_type_is_found_behind_many_others(lab: LiveServer) -> None:
-    """A page is filled with what was asked for, so that an empty one is the end."""
+def test_rare_type_is_found_behind_many_others(lab: LiveServer) -> None:
+    """A page is filled with matching events, so that an empty page means the end."""
     run = lab.post("/runs", {"command": "true"})["id"]
     for number in range(30):
         lab.call("PATCH", f"/runs/{run}", {"priority": number + 1})
@@ -137,7 +137,7 @@ def test_a_rare_type_is_found_behind_many_others(lab: LiveServer) -> None:
     assert [event["run_id"] for event in found] == [run]
 
 
-def test_a_new_client_hears_what_happens_from_now_on(lab: LiveServer) -> None:
+def test_new_client_gets_events_from_now_on(lab: LiveServer) -> None:
     with closing(Stream(lab)) as stream:
         kind, hello = stream.next()
         assert (kind, hello["seq"]) == ("hello", all_events(lab)[-1]["seq"])
@@ -150,7 +150,7 @@ def test_a_new_client_hears_what_happens_from_now_on(lab: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("path", ["/events/stream", "/runs/{run}/logs/stream", "/sessions/{session}/stream"])
-def test_a_stream_ends_with_the_token_that_opened_it(path: str, lab: LiveServer) -> None:
+def test_stream_ends_when_its_token_expires(path: str, lab: LiveServer) -> None:
     gate = lab.project / f"gate-{path.count('/')}"
     run = lab.submit(f"until [ -e {gate.name} ]; do sleep 0.05; done; echo said")["id"]
     session = lab.post("/sessions", {})["id"]
@@ -166,7 +166,7 @@ def test_a_stream_ends_with_the_token_that_opened_it(path: str, lab: LiveServer)
     assert not [told for told in seen if "said" in str(told) or "finished" in str(told) or "gpus" in str(told)]
 
 
-def test_nothing_is_lost_or_told_twice_across_disconnects_and_a_crash(make_server: Callable[..., LiveServer]) -> None:
+def test_nothing_is_lost_or_repeated_across_disconnects_and_a_crash(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
     seen: list[int] = []
     last: str | None = None
@@ -192,7 +192,7 @@ def test_nothing_is_lost_or_told_twice_across_disconnects_and_a_crash(make_serve
     assert seen == list(range(1, newest + 1))
 
 
-def test_a_client_learns_that_the_database_is_another_one(make_server: Callable[..., LiveServer]) -> None:
+def test_client_learns_that_the_database_was_replaced(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     server.wait_for_end(server.submit("true")["id"])
     with closing(Stream(server, "/events/stream?after=0")) as stream:
@@ -208,7 +208,7 @@ def test_a_client_learns_that_the_database_is_another_one(make_server: Callable[
         assert told["epoch"] != (last or "").partition(":")[0]
 
 
-def test_a_client_can_ask_for_one_run_or_some_types(lab: LiveServer) -> None:
+def test_client_can_subscribe_to_one_run_or_some_types(lab: LiveServer) -> None:
     other, wanted = (lab.post("/runs", {"command": "true"})["id"] for _ in range(2))
     with closing(Stream(lab, f"/events/stream?run_id={wanted}&types=run.status&topics=events")) as stream:
         stream.next()
@@ -218,7 +218,7 @@ def test_a_client_can_ask_for_one_run_or_some_types(lab: LiveServer) -> None:
     assert {(kind, data["run_id"]) for kind, data in seen} == {("run.status", wanted)}
 
 
-def test_growing_output_is_hinted_and_not_stored(lab: LiveServer) -> None:
+def test_growing_output_gives_hints_that_are_not_stored(lab: LiveServer) -> None:
     with closing(Stream(lab, "/events/stream?topics=hints")) as stream:
         stream.next()
         run = lab.submit("for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done")["id"]
@@ -228,7 +228,7 @@ def test_growing_output_is_hinted_and_not_stored(lab: LiveServer) -> None:
     assert not [event for event in all_events(lab) if "output" in event["type"]]
 
 
-def test_fifty_clients_hear_the_same(lab: LiveServer) -> None:
+def test_fifty_clients_get_the_same_events(lab: LiveServer) -> None:
     streams = [Stream(lab, "/events/stream?topics=events") for _ in range(50)]
     try:
         for stream in streams:
@@ -245,7 +245,7 @@ def test_fifty_clients_hear_the_same(lab: LiveServer) -> None:
             stream.close()
 
 
-def test_a_client_that_does_not_read_holds_up_nobody(lab: LiveServer) -> None:
+def test_client_that_does_not_read_delays_nobody(lab: LiveServer) -> None:
     address = urlsplit(lab.url)
     slow = socket.socket()
     slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -262,7 +262,7 @@ def test_a_client_that_does_not_read_holds_up_nobody(lab: LiveServer) -> None:
         assert lab.wait_for_end(lab.submit("true")["id"])["status"] == "finished"
 
 
-def test_clients_that_vanish_leave_nothing_behind(lab: LiveServer) -> None:
+def test_disconnected_clients_leave_nothing_behind(lab: LiveServer) -> None:
     assert lab.process is not None
     before = _open_files(lab.process.pid)
     for _ in range(30):
@@ -279,7 +279,7 @@ def _open_files(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-def test_the_server_ends_in_time_with_clients_connected(make_server: Callable[..., LiveServer]) -> None:
+def test_server_stops_in_time_with_clients_connected(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     stream = Stream(server)
     stream.next()

@@ -1,4 +1,4 @@
-"""A run's output over HTTP: pieces by position, matching lines, a live stream, a digest of bounded size."""
+"""A run's output over HTTP: ranges, matching lines, a live stream, and a digest of bounded size."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def logs(lab: LiveServer, run: str, query: str = "") -> dict[str, Any]:
 
 
 def with_output(lab: LiveServer, content: bytes) -> str:
-    """A finished run that wrote these bytes."""
+    """Return a finished run that wrote these bytes."""
     (lab.project / "bytes").write_bytes(content)
     return str(lab.wait_for_end(lab.submit("cat bytes")["id"])["id"])
 
 
-def test_the_default_is_the_end_of_the_output(lab: LiveServer, run: str) -> None:
+def test_default_is_the_end_of_the_output(lab: LiveServer, run: str) -> None:
     piece = logs(lab, run)
     size = len(TEXT.encode())
     assert TEXT.endswith(piece["content"])
@@ -53,7 +53,7 @@ def test_the_default_is_the_end_of_the_output(lab: LiveServer, run: str) -> None
     assert (piece["total_size"], piece["has_more_before"], piece["has_more_after"]) == (size, True, False)
 
 
-def test_a_command_that_opens_its_output_anew_loses_nothing(lab: LiveServer) -> None:
+def test_command_that_reopens_its_output_loses_nothing(lab: LiveServer) -> None:
     anew = "echo 1; echo 2 > /dev/stderr; echo 3; echo 4 > /dev/stdout; echo 5 | tee /dev/stderr > kept; cat kept"
     quick = lab.wait_for_end(lab.submit(anew)["id"])
     watched = lab.wait_for_end(lab.submit(f"sleep 0.4; {anew}; sleep 0.4; echo 6 > /dev/stderr")["id"])
@@ -62,7 +62,7 @@ def test_a_command_that_opens_its_output_anew_loses_nothing(lab: LiveServer) -> 
 
 
 @pytest.mark.parametrize("limit", [4, 7, 100, 4096, 65_537])
-def test_pieces_read_one_after_another_are_the_whole(lab: LiveServer, limit: int) -> None:
+def test_consecutive_ranges_give_the_whole_output(lab: LiveServer, limit: int) -> None:
     text = TEXT[:200] if limit < 100 else TEXT
     run = with_output(lab, text.encode())
     parts, offset = [], 0
@@ -77,7 +77,7 @@ def test_pieces_read_one_after_another_are_the_whole(lab: LiveServer, limit: int
 
 
 @pytest.mark.parametrize("back", range(1, 14))
-def test_counted_from_the_end_no_character_is_broken(lab: LiveServer, run: str, back: int) -> None:
+def test_ranges_from_the_end_break_no_character(lab: LiveServer, run: str, back: int) -> None:
     piece = logs(lab, run, f"offset=-{back}")
     assert "\ufffd" not in piece["content"]
     assert TEXT.endswith(piece["content"])
@@ -96,13 +96,13 @@ def test_counted_from_the_end_no_character_is_broken(lab: LiveServer, run: str, 
         ("offset=-0&limit=2", "ab", False, True),
     ],
 )
-def test_any_offset_gives_what_is_there(lab: LiveServer, query: str, content: str, before: bool, after: bool) -> None:
+def test_any_offset_returns_what_is_there(lab: LiveServer, query: str, content: str, before: bool, after: bool) -> None:
     run = with_output(lab, b"abcdefghij")
     piece = logs(lab, run, query)
     assert (piece["content"], piece["has_more_before"], piece["has_more_after"]) == (content, before, after)
 
 
-def test_bytes_that_are_no_text_are_shown_and_end(lab: LiveServer) -> None:
+def test_invalid_bytes_are_shown_and_reading_ends(lab: LiveServer) -> None:
     run = with_output(lab, bytes(range(256)) * 20)
     offset, pieces = 0, 0
     while (piece := logs(lab, run, f"offset={offset}&limit=100"))["has_more_after"]:
@@ -113,14 +113,14 @@ def test_bytes_that_are_no_text_are_shown_and_end(lab: LiveServer) -> None:
     assert logs(lab, half)["content"] == "abc\ufffd"
 
 
-def test_a_run_without_output_has_an_empty_log(lab: LiveServer) -> None:
+def test_run_without_output_has_an_empty_log(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})["id"]
     piece = logs(lab, run)
     assert (piece["content"], piece["total_size"]) == ("", 0)
     assert lab.get(f"/runs/{run}/logs/digest")["last_lines"] == []
 
 
-def test_grep_shows_only_the_lines_with_the_text(lab: LiveServer) -> None:
+def test_grep_returns_only_lines_with_the_text(lab: LiveServer) -> None:
     lines = [f"line {i} {'needle ✓' if i % 100 == 7 else 'hay'}" for i in range(2000)]
     run = with_output(lab, "\n".join(lines).encode())
     assert logs(lab, run, "grep=needle")["content"].split("\n") == [line for line in lines if "needle" in line]
@@ -131,7 +131,7 @@ def test_grep_shows_only_the_lines_with_the_text(lab: LiveServer) -> None:
     assert bounded["has_more_before"]
 
 
-def test_grep_looks_through_the_whole_of_a_large_output(lab: LiveServer) -> None:
+def test_grep_searches_the_whole_of_a_large_output(lab: LiveServer) -> None:
     hay = b"hay without end\n" * (1 << 16)
     run = with_output(lab, b"the First needle\n" + hay * 70 + b"a middle Needle\n" + hay * 3 + b"no\nthe last needle")
     found = logs(lab, run, "grep=needle")
@@ -142,20 +142,20 @@ def test_grep_looks_through_the_whole_of_a_large_output(lab: LiveServer) -> None
     assert logs(lab, run, "grep=needle&ignore_case=true")["content"].count("\n") == 2
 
 
-def test_grep_finds_lines_that_lie_across_the_pieces_it_reads(lab: LiveServer) -> None:
+def test_grep_finds_lines_across_read_boundaries(lab: LiveServer) -> None:
     run = with_output(lab, b"".join(b"%07d %s\n" % (number, b"x" * 300_000) for number in range(20)))
     assert [line[:7] for line in logs(lab, run, "grep=%20xx")["content"].split("\n")] == [f"{n:07d}" for n in range(20)]
 
 
 @pytest.mark.parametrize("end", [b"\n", b""])
-def test_grep_holds_no_endless_line_as_a_whole(lab: LiveServer, end: bytes) -> None:
-    """In parts, each with what it found: a bar that writes over itself for days is one line of gigabytes."""
+def test_grep_splits_an_endless_line(lab: LiveServer, end: bytes) -> None:
+    """Each part has its own matches: a progress bar that rewrites itself for days is one line of gigabytes."""
     run = with_output(lab, (b"\ra needle" + b"\r 50%" * (2 << 20)) * 2 + end)
     assert [line[:8] for line in logs(lab, run, "grep=needle")["content"].split("\n")] == ["a needle", "a needle"]
 
 
-def test_the_stream_ends_with_the_whole_output_and_the_status(lab: LiveServer) -> None:
-    """Characters are written in halves; none arrives broken."""
+def test_stream_ends_with_the_whole_output_and_the_status(lab: LiveServer) -> None:
+    """Characters are written in halves, and none arrives broken."""
     script = r"printf 'a\342\234'; sleep 0.4; printf '\223b\n'; cat text; exit 4"
     run = lab.submit(script)["id"]
     with closing(Stream(lab, f"/runs/{run}/logs/stream")) as stream:
@@ -164,7 +164,7 @@ def test_the_stream_ends_with_the_whole_output_and_the_status(lab: LiveServer) -
     assert seen[-1][1] == {"status": "failed", "exit_code": 4}
 
 
-def test_a_stream_is_taken_up_where_it_broke_off(lab: LiveServer, run: str) -> None:
+def test_stream_resumes_where_it_broke_off(lab: LiveServer, run: str) -> None:
     path = f"/runs/{run}/logs/stream"
     with closing(Stream(lab, path)) as stream:
         first = stream.next()[1]["content"]
@@ -174,7 +174,7 @@ def test_a_stream_is_taken_up_where_it_broke_off(lab: LiveServer, run: str) -> N
     assert first + "".join(data["content"] for kind, data in rest if kind == "log") == TEXT
 
 
-def test_the_digest_finds_the_first_traceback_in_a_large_log_and_stays_small(lab: LiveServer) -> None:
+def test_digest_finds_the_first_traceback_in_a_large_log_and_stays_small(lab: LiveServer) -> None:
     program = (
         "import sys\n"
         "for i in range(80_000): print('step', i, 'loss', 0.5, 'x' * 50)\n"
@@ -196,8 +196,8 @@ def test_the_digest_finds_the_first_traceback_in_a_large_log_and_stays_small(lab
 
 
 @pytest.mark.parametrize("word", ["x", "error ", "e", "CUDA out of memor"])
-def test_one_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
-    """A progress bar writes megabytes with no line's end."""
+def test_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
+    """A progress bar writes megabytes without a newline."""
     line = (word * (3 << 20))[: 3 << 20]
     run = with_output(lab, line.replace(" ", "\r").encode() + b"\nCUDA out of memory")
     began = time.monotonic()
@@ -212,7 +212,7 @@ def test_one_endless_line_costs_no_time(lab: LiveServer, word: str) -> None:
 BAR = b"".join(b"\r%d/3000 [00:12<00:14, 9.9it/s]" % state for state in range(3000))
 
 
-def test_of_a_progress_bar_the_digest_shows_the_last_state(lab: LiveServer) -> None:
+def test_digest_shows_the_last_state_of_a_progress_bar(lab: LiveServer) -> None:
     def last_lines(output: bytes) -> list[str]:
         lines: list[str] = lab.get(f"/runs/{with_output(lab, output)}/logs/digest")["last_lines"]
         return lines
@@ -222,14 +222,14 @@ def test_of_a_progress_bar_the_digest_shows_the_last_state(lab: LiveServer) -> N
     assert last_lines(BAR + b"\r" + b" " * 40 + b"\rdone\r\n") == ["done"]
 
 
-def test_an_error_behind_a_progress_bar_is_told_without_the_bar(lab: LiveServer) -> None:
+def test_error_after_a_progress_bar_is_shown_without_the_bar(lab: LiveServer) -> None:
     run = with_output(lab, BAR + b"\rfatal: no such dataset\r" + BAR + b"\nnvidia: CUDA out of memory" + BAR)
     digest = lab.get(f"/runs/{run}/logs/digest")
     assert digest["first_error"] == "fatal: no such dataset"
     assert digest["gpu_contention"] == ["nvidia: CUDA out of memory"]
 
 
-def test_grep_shows_the_text_that_it_found_in_a_long_line(lab: LiveServer) -> None:
+def test_grep_shows_the_matching_part_of_a_long_line(lab: LiveServer) -> None:
     run = with_output(lab, BAR + b"\rno such dataset\r\n" + "✓".encode() * 5000 + b" the Needle " + b"x" * 5000 + b"\n")
     assert logs(lab, run, "grep=such")["content"] == "no such dataset"
     assert logs(lab, run, "grep=/3000")["content"] == "2999/3000 [00:12<00:14, 9.9it/s]"
@@ -238,7 +238,7 @@ def test_grep_shows_the_text_that_it_found_in_a_long_line(lab: LiveServer) -> No
     assert (found[:2], found[-2:], len(found)) == ("…✓", "x…", 501)
 
 
-def test_the_first_error_is_found_where_no_digest_looks(lab: LiveServer) -> None:
+def test_first_error_is_found_outside_the_digest_range(lab: LiveServer) -> None:
     before, after = b"all is well \xff\xc3\n" * 400_000, b"still well\n" * 600_000
     run = with_output(lab, before + b"[rank0]: Traceback (most recent call last):\n" + after)
     assert lab.get(f"/runs/{run}/logs/digest")["first_error"] is None
@@ -252,7 +252,7 @@ def test_the_first_error_is_found_where_no_digest_looks(lab: LiveServer) -> None
     }
 
 
-def test_a_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveServer]) -> None:
+def test_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     script = (
         "echo first; for i in $(seq 12); do head -c 500000 /dev/zero | tr '\\0' x; echo; sleep 0.15; done; echo last"
@@ -281,7 +281,7 @@ def test_a_capped_log_says_once_what_is_missing(make_server: Callable[..., LiveS
     assert "\0" not in json.dumps(digest)
 
 
-def test_a_log_can_be_read_while_it_grows(lab: LiveServer) -> None:
+def test_log_can_be_read_while_it_grows(lab: LiveServer) -> None:
     run = lab.submit("echo one; until [ -e go ]; do sleep 0.02; done; echo two")["id"]
     wait_until(lambda: logs(lab, run)["content"] == "one\n", "the first line")
     (lab.project / "go").touch()
@@ -290,7 +290,7 @@ def test_a_log_can_be_read_while_it_grows(lab: LiveServer) -> None:
 
 
 @pytest.mark.parametrize("offset", [6, 2**53])
-def test_beyond_its_end_an_output_is_empty(lab: LiveServer, offset: int) -> None:
+def test_log_beyond_its_end_is_empty(lab: LiveServer, offset: int) -> None:
     run = lab.wait_for_end(lab.submit("echo hello")["id"])
     answer = lab.call("GET", f"/runs/{run['id']}/logs/raw?offset={offset}")
     assert (answer.status, answer.body) == (200, b"")
