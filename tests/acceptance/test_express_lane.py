@@ -1,4 +1,4 @@
-"""Calls that pass the framework by answer as those that go through it: status, headers and words."""
+"""The express lane and the framework give the same responses: status, headers and text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from labwright.tokens import mint
 from tests.support.live_server import LiveServer
 
 EXPRESS = "application/json"
-ORDINARY = "application/json; charset=utf-8"  # unusual enough to go the ordinary way
+ORDINARY = "application/json; charset=utf-8"  # unusual enough to take the normal route
 CHANGING = ("id", "created_at", "queued_at")
 
 
@@ -55,7 +55,7 @@ BODIES = {
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-def test_a_new_run_is_answered_alike_on_both_ways(lab: LiveServer, body: bytes) -> None:
+def test_new_run_gets_the_same_response_both_ways(lab: LiveServer, body: bytes) -> None:
     assert answer(lab, "/runs", body, EXPRESS) == answer(lab, "/runs", body, ORDINARY)
 
 
@@ -70,19 +70,19 @@ POINTS = {
 
 
 @pytest.mark.parametrize("body", POINTS.values(), ids=POINTS.keys())
-def test_points_are_answered_alike_on_both_ways(lab: LiveServer, body: bytes) -> None:
+def test_points_get_the_same_response_both_ways(lab: LiveServer, body: bytes) -> None:
     path = f"/runs/{lab.post('/runs', {'command': 'true'})['id']}/metrics"
     assert answer(lab, path, body, EXPRESS) == answer(lab, path, body, ORDINARY)
 
 
-def test_points_of_an_unknown_run_are_refused_alike(lab: LiveServer) -> None:
+def test_points_of_an_unknown_run_get_the_same_refusal(lab: LiveServer) -> None:
     found = [answer(lab, "/runs/run-0000000000/metrics", POINTS["good"], kind) for kind in (EXPRESS, ORDINARY)]
     assert found[0] == found[1]
     assert found[0][0] == 404
 
 
 @pytest.mark.parametrize("kind", [EXPRESS, ORDINARY])
-def test_the_lane_has_the_same_door_and_permissions(lab: LiveServer, kind: str) -> None:
+def test_express_lane_has_the_same_authentication_and_permissions(lab: LiveServer, kind: str) -> None:
     run_id = lab.post("/runs", {"command": "true"})["id"]
     viewer, of_run = mint(lab.token, Scope.VIEWER, "eve"), mint(lab.token, Scope.RUN, run_id)
     assert answer(lab, "/runs", BODIES["good"], kind, **{"X-Auth-Token": "wrong"})[0] == 401
@@ -104,7 +104,7 @@ def test_one_key_makes_one_run_whichever_way_it_takes(lab: LiveServer) -> None:
     assert answer(lab, "/runs", b'{"command": "false"}', EXPRESS, **{"Idempotency-Key": "once"})[0] in (409, 422)
 
 
-def test_a_client_that_hangs_up_in_mid_body_harms_nobody(lab: LiveServer) -> None:
+def test_client_that_disconnects_mid_body_harms_nobody(lab: LiveServer) -> None:
     place = urlsplit(lab.url)
     head = f"POST /runs HTTP/1.1\r\nHost: {place.netloc}\r\nX-Auth-Token: {lab.token}\r\n"
     with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
@@ -118,11 +118,11 @@ def a_post(lab: LiveServer) -> bytes:
     return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
 
 
-def test_a_client_that_does_not_wait_for_its_answer_is_no_fault_of_the_server(lab: LiveServer) -> None:
+def test_client_that_does_not_wait_for_its_response_is_not_a_server_error(lab: LiveServer) -> None:
     place, before = urlsplit(lab.url), len(lab.all_runs())
     for _ in range(60):
         raw = socket.create_connection((place.hostname, place.port))  # type: ignore[arg-type]
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # closing resets the connection
         raw.sendall(a_post(lab) * 3)
         raw.close()
     assert answer(lab, "/runs", BODIES["good"], EXPRESS)[0] == 201
@@ -130,7 +130,7 @@ def test_a_client_that_does_not_wait_for_its_answer_is_no_fault_of_the_server(la
     assert "Traceback" not in (lab.state / "logs" / "server.log").read_text()
 
 
-def test_a_short_answer_comes_in_one_piece(lab: LiveServer) -> None:
+def test_short_response_comes_in_one_piece(lab: LiveServer) -> None:
     place = urlsplit(lab.url)
     with socket.create_connection((place.hostname, place.port)) as raw:  # type: ignore[arg-type]
         raw.sendall(a_post(lab))

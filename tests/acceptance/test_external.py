@@ -1,4 +1,4 @@
-"""A script that was started by hand is watched like any run: its curves, its use of the machine, and its end."""
+"""A script started by hand is watched like any run: its metrics, its resource use and its end."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from tests.support.children import end_with_test
 from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
-# On a busy machine a server may take longer to answer than a training should wait for it.
+# On a busy machine a server may respond later than a training should wait.
 PATIENT = "import labwright.sdk.places\nlabwright.sdk.places._TIMEOUT_SECONDS = 60\n"
 HEAD = f"import labwright, os, sys, time\n{PATIENT}labwright.init()\n"
 
 
 def start(server: LiveServer, code: str) -> subprocess.Popen[bytes]:
-    """With a bare interpreter that finds the SDK where the how-to says it is."""
+    """Start the script in a bare interpreter that finds the SDK where the how-to says."""
     script = server.project / "by_hand.py"
     script.write_text(HEAD + code)
     python = sys._base_executable  # type: ignore[attr-defined]
@@ -41,7 +41,7 @@ def alerts(server: LiveServer, run_id: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_its_curves_and_its_use_of_the_machine_are_watched(server: LiveServer) -> None:
+def test_metrics_and_resource_use_are_watched(server: LiveServer) -> None:
     process = start(server, "for step in range(9): labwright.log({'loss': float('nan')}, step=step)\ntime.sleep(60)")
     try:
         run = run_of(server)
@@ -69,7 +69,7 @@ def test_its_curves_and_its_use_of_the_machine_are_watched(server: LiveServer) -
         ("os._exit(0)", "lost", None),
     ],
 )
-def test_its_end_is_recorded_as_it_was(server: LiveServer, last_words: str, status: str, code: int | None) -> None:
+def test_end_is_recorded_correctly(server: LiveServer, last_words: str, status: str, code: int | None) -> None:
     start(server, f"labwright.log({{'loss': 1.0}})\n{last_words}").wait()
     ended = server.wait_for_end(run_of(server)["id"])
     assert (ended["status"], ended["exit_code"]) == (status, code)
@@ -77,7 +77,7 @@ def test_its_end_is_recorded_as_it_was(server: LiveServer, last_words: str, stat
         wait_until(lambda: [a for a in alerts(server, ended["id"]) if a["rule"] == "exit"], "word of its end")
 
 
-def test_one_that_is_stopped_on_request_raises_no_alarm(server: LiveServer) -> None:
+def test_external_run_stopped_on_request_raises_no_alert(server: LiveServer) -> None:
     process = start(server, "time.sleep(60)")
     run = run_of(server)
     wait_until(lambda: server.get(f"/runs/{run['id']}")["snapshot"], "its code to be kept")
@@ -87,7 +87,7 @@ def test_one_that_is_stopped_on_request_raises_no_alarm(server: LiveServer) -> N
     assert alerts(server, run["id"]) == []
 
 
-def test_what_is_told_after_its_end_is_heard_too(server: LiveServer) -> None:
+def test_reports_after_the_end_are_accepted(server: LiveServer) -> None:
     start(server, "labwright.log({'loss': 1.0})\nos._exit(0)").wait()
     lost = server.wait_for_status(run_of(server)["id"], "lost")
     late = {"event": "alert", "time": time.time(), "rule": "late", "message": "m", "severity": "info", "choices": []}

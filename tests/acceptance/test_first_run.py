@@ -1,4 +1,4 @@
-"""From `POST /runs` to the truth of the exit."""
+"""From `POST /runs` to the true exit code."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from tests.support.live_server import LiveServer
 
 
-def test_a_command_runs_and_its_end_is_told(lab: LiveServer) -> None:
+def test_command_runs_and_its_end_is_reported(lab: LiveServer) -> None:
     run = lab.wait_for_end(lab.submit("echo hello; exit 3")["id"])
     assert (run["status"], run["exit_code"]) == ("failed", 3)
     assert lab.output(run["id"]) == "hello\n"

@@ -1,4 +1,4 @@
-"""The state folder on a disk that is full or read-only, or somebody else's."""
+"""The state folder is on a full or read-only disk, or belongs to another user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOBODY = 65534
 
 @pytest.fixture
 def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A file system of its own, so that it can be full or read-only for root too. Its size may be chosen, in MB."""
+    """A separate file system, so that it can be full or read-only for root too. Its size in MB can be chosen."""
     size = f"size={getattr(request, 'param', 6)}m"
     point = tmp_path / "disk"
     point.mkdir()
@@ -42,7 +42,7 @@ def on_small_disk(small_disk: Path, tmp_path: Path) -> Iterator[LiveServer]:
     server.stop()
 
 
-def test_a_job_that_dies_of_a_full_disk_says_so(on_small_disk: LiveServer, small_disk: Path) -> None:
+def test_job_that_fails_on_a_full_disk_reports_it(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     run = server.submit("cat /dev/zero > checkpoint; until [ -e ../../go ]; do sleep 0.02; done; exit 1")
     wait_until(lambda: os.statvfs(small_disk).f_bavail == 0, "a full disk")
@@ -54,7 +54,7 @@ def test_a_job_that_dies_of_a_full_disk_says_so(on_small_disk: LiveServer, small
     assert ended["status"] == "failed" and "disk of its output was full" in ended["error"]
 
 
-def test_what_a_job_prints_on_a_full_disk_waits_for_room(on_small_disk: LiveServer, small_disk: Path) -> None:
+def test_output_printed_on_a_full_disk_waits_for_room(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     run = server.submit("until [ -e ../../go ]; do sleep 0.02; done; seq 100000; exit 3")
     server.wait_for_status(run["id"], "running")
@@ -79,7 +79,7 @@ def program_of(pid: int) -> str:
         return ""
 
 
-def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer, small_disk: Path) -> None:
+def test_full_disk_is_reported_loses_nothing_and_recovers(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     done = server.wait_for_end(server.submit("exit 3")["id"])
     running = server.submit(f"{gate(server, 'go')}; exit 4")["id"]
@@ -87,7 +87,7 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
     before = {run["id"] for run in server.all_runs()}
     ballast = fill(small_disk)
     refused = 0
-    for number in range(40):  # what room there is in the log is used up first
+    for number in range(40):  # use up the free space in the log first
         answer = server.call("POST", "/runs", {"command": "true", "notes": "n" * 20_000, "name": str(number)})
         assert answer.status in (201, 507), answer.body
         if answer.status == 507:
@@ -125,8 +125,10 @@ def test_a_full_disk_is_told_loses_nothing_and_passes(on_small_disk: LiveServer,
     assert {run["id"] for run in server.all_runs()} == known
 
 
-def test_what_a_full_disk_refused_does_not_begin_after_a_rebuild(on_small_disk: LiveServer, small_disk: Path) -> None:
-    """The journal may still have room where the database has none."""
+def test_request_refused_on_a_full_disk_does_not_start_after_a_rebuild(
+    on_small_disk: LiveServer, small_disk: Path
+) -> None:
+    """The journal may still have room when the database has none."""
     server = on_small_disk
     server.wait_for_end(server.submit("true")["id"])
     ballast = fill(small_disk)
@@ -141,7 +143,7 @@ def test_what_a_full_disk_refused_does_not_begin_after_a_rebuild(on_small_disk: 
 
 
 @pytest.mark.parametrize("small_disk", [32], indirect=True)
-def test_on_a_full_disk_runs_can_still_be_stopped(on_small_disk: LiveServer, small_disk: Path) -> None:
+def test_runs_can_be_stopped_on_a_full_disk(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     running = server.submit("sleep 1000")["id"]
     server.wait_for_status(running, "running")
@@ -154,7 +156,7 @@ def test_on_a_full_disk_runs_can_still_be_stopped(on_small_disk: LiveServer, sma
     assert not reserve.exists()
 
 
-def test_a_run_that_ends_on_a_full_disk_ends_with_the_truth(on_small_disk: LiveServer, small_disk: Path) -> None:
+def test_run_that_ends_on_a_full_disk_has_its_true_result(on_small_disk: LiveServer, small_disk: Path) -> None:
     server = on_small_disk
     gate_file = small_disk.parent / "go"  # not on the full disk
     run = server.submit(f"until [ -e '{gate_file}' ]; do sleep 0.02; done; exit 6")["id"]
@@ -178,7 +180,7 @@ def server_below_file_modes(make_server: Callable[..., LiveServer]) -> LiveServe
 
 
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_run_that_ends_while_its_folder_is_read_only_ends_with_the_truth(
+def test_run_that_ends_in_a_read_only_folder_has_its_true_result(
     server_below_file_modes: LiveServer, tty: bool
 ) -> None:
     server = server_below_file_modes
@@ -198,7 +200,7 @@ def test_a_run_that_ends_while_its_folder_is_read_only_ends_with_the_truth(
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
 @pytest.mark.parametrize("what", ["the project", "the state folder", "a file in it"])
-def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer], what: str) -> None:
+def test_folder_of_another_user_is_reported(make_server: Callable[..., LiveServer], what: str) -> None:
     server = make_server()
     if what == "the project":
         os.chown(server.project, NOBODY, NOBODY)
@@ -216,7 +218,7 @@ def test_a_folder_of_somebody_else_is_told(make_server: Callable[..., LiveServer
 
 @pytest.mark.skipif(os.getuid() != 0, reason="another user is needed")
 @pytest.mark.parametrize("verb", ["check", "rebuild", "backup"])
-def test_what_needs_no_server_tells_of_a_folder_of_somebody_else_in_words(
+def test_commands_without_a_server_report_a_folder_of_another_user(
     make_server: Callable[..., LiveServer], verb: str
 ) -> None:
     server = make_server()

@@ -1,4 +1,4 @@
-"""A GPU is never shared by accident: leases, waiting, foreign use, contention, on simulated cards."""
+"""A GPU is never shared by accident: leases, waiting, foreign use and contention, on simulated cards."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def gpu_server(make_server: Callable[..., LiveServer], tmp_path: Path) -> MakeGp
 
 @pytest.fixture
 def somebody() -> Iterator[int]:
-    """A process that is not ours, to be seen on a card."""
+    """A foreign process, to be seen on a card."""
     process = subprocess.Popen(["sleep", "1000"])
     yield process.pid
     process.kill()
@@ -49,14 +49,14 @@ def until_file(name: str) -> str:
     return f"while [ ! -e {name} ]; do sleep 0.05; done"
 
 
-def test_a_gpu_machine_is_seen_as_one(gpu_server: MakeGpuServer) -> None:
+def test_gpu_machine_is_recognized(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(4)
     cluster = server.get("/cluster")["cluster"]
     assert (cluster["type"], cluster["gpu_count"], cluster["recommended"]["max_parallel"]) == ("local_gpu", 4, 4)
     assert len(set(uuids(server))) == 4
 
 
-def test_each_run_is_pinned_to_cards_of_its_own(gpu_server: MakeGpuServer) -> None:
+def test_each_run_is_pinned_to_its_own_cards(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(4)
     show = f'echo "$CUDA_VISIBLE_DEVICES $CUDA_DEVICE_ORDER"; {until_file("go")}'
     submitted = [server.submit(show), server.submit(show, gpus=2), server.submit(show), server.submit(show, gpus=0)]
@@ -73,7 +73,7 @@ def test_each_run_is_pinned_to_cards_of_its_own(gpu_server: MakeGpuServer) -> No
     assert all(gpu["lease"] is None for gpu in server.get("/cluster")["cluster"]["gpus"])
 
 
-def test_a_foreign_process_is_respected_and_named(gpu_server: MakeGpuServer, somebody: int) -> None:
+def test_foreign_process_is_respected_and_named(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
     cards.set_card(0, memory_used_mb=30_000, utilization=90, processes=[(somebody, 30_000)])
     run = server.submit("echo on it", gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
@@ -86,7 +86,7 @@ def test_a_foreign_process_is_respected_and_named(gpu_server: MakeGpuServer, som
     assert alerts[0]["status"] == "resolved"
 
 
-def test_memory_without_a_process_is_not_free(gpu_server: MakeGpuServer) -> None:
+def test_used_memory_without_a_process_is_not_free(gpu_server: MakeGpuServer) -> None:
     server, cards = gpu_server(1)
     cards.set_card(0, memory_used_mb=20_000, utilization=0, processes=[])
     run = server.submit("true", gpuwrap_config={"enabled": True, "retries": 1, "retry_delay_seconds": 0.2})
@@ -96,7 +96,7 @@ def test_memory_without_a_process_is_not_free(gpu_server: MakeGpuServer) -> None
     assert rules == ["gpu_wait", "no_gpu"]
 
 
-def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: MakeGpuServer) -> None:
+def test_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     run = server.submit(
         f'export CUDA_VISIBLE_DEVICES=1; echo "$CUDA_VISIBLE_DEVICES"; {until_file("go")}',
@@ -111,7 +111,7 @@ def test_a_run_that_names_its_cards_gets_a_warning_and_their_lease(gpu_server: M
     assert server.output(run["id"]) == "1\n"
 
 
-def test_a_number_of_cards_that_the_named_ones_are_not_is_said(gpu_server: MakeGpuServer) -> None:
+def test_gpu_count_that_contradicts_the_named_cards_gives_a_warning(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     run = server.submit("CUDA_VISIBLE_DEVICES=1 true", gpus=2)
     said = "gpus is 2, but the run sets CUDA_VISIBLE_DEVICES=1, which takes precedence."
@@ -120,7 +120,7 @@ def test_a_number_of_cards_that_the_named_ones_are_not_is_said(gpu_server: MakeG
 
 
 @pytest.mark.parametrize("named", ["0,1,2,3", "0,0,1"])
-def test_a_run_that_names_more_cards_than_there_are_runs_on_those_it_has(gpu_server: MakeGpuServer, named: str) -> None:
+def test_run_that_names_too_many_cards_runs_on_existing_ones(gpu_server: MakeGpuServer, named: str) -> None:
     server, _ = gpu_server(2)
     run = server.wait_for_end(server.submit(f"CUDA_VISIBLE_DEVICES={named} true")["id"])
     assert (run["status"], sorted(run["gpu_uuids"])) == ("finished", sorted(uuids(server)))
@@ -129,7 +129,7 @@ def test_a_run_that_names_more_cards_than_there_are_runs_on_those_it_has(gpu_ser
     ]
 
 
-def test_a_run_that_names_a_card_which_somebody_is_on_is_told_so(gpu_server: MakeGpuServer, somebody: int) -> None:
+def test_run_that_names_a_card_in_use_gets_a_warning(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
     cards.set_card(0, memory_used_mb=30_000, processes=[(somebody, 30_000)])
     run = server.wait_for_end(server.submit("CUDA_VISIBLE_DEVICES=0 true")["id"])
@@ -139,7 +139,7 @@ def test_a_run_that_names_a_card_which_somebody_is_on_is_told_so(gpu_server: Mak
     assert run["gpu_uuids"] == uuids(server)
 
 
-def test_a_run_that_names_a_card_here_and_another_there_has_both(gpu_server: MakeGpuServer) -> None:
+def test_run_that_names_cards_in_two_commands_leases_both(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(3)
     waiting = f"bash -c '{until_file('go')}'"
     both = server.submit(f"CUDA_VISIBLE_DEVICES=0 {waiting} & CUDA_VISIBLE_DEVICES=1 {waiting} & wait")["id"]
@@ -149,14 +149,14 @@ def test_a_run_that_names_a_card_here_and_another_there_has_both(gpu_server: Mak
     assert sorted(server.wait_for_end(both)["gpu_uuids"]) == uuids(server)[:2]
 
 
-def test_a_card_that_only_the_shell_of_a_run_knows_is_told_to_have_no_lease(gpu_server: MakeGpuServer) -> None:
+def test_card_known_only_to_the_runs_shell_is_reported_as_unleased(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(1)
     run = server.wait_for_end(server.submit("for card in 0; do CUDA_VISIBLE_DEVICES=$card true; done")["id"])
     (warning,) = run["warnings"]
     assert "picks a GPU by $card, which only its shell can resolve" in warning
 
 
-def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_server: MakeGpuServer) -> None:
+def test_runs_that_share_a_named_card_leave_other_cards_to_waiting_runs(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     on_first = [server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"] for _ in range(5)]
     for run_id in on_first[:2]:
@@ -169,8 +169,8 @@ def test_runs_that_share_a_card_by_name_leave_the_others_to_those_that_wait(gpu_
     assert {server.wait_for_end(run_id)["status"] for run_id in on_first} == {"finished"}
 
 
-def test_no_card_waits_for_the_last_numbers_of_a_run_to_be_read(gpu_server: MakeGpuServer) -> None:
-    """Its monitor is made to stand still, as one does that has very much to read."""
+def test_card_is_free_before_the_last_metrics_of_its_run_are_read(gpu_server: MakeGpuServer) -> None:
+    """The monitor is suspended, as if it had very much to read."""
     server, _ = gpu_server(1)
     first = server.submit(until_file("go"))["id"]
     heartbeat = server.state / "runs" / first / "heartbeat"
@@ -181,7 +181,7 @@ def test_no_card_waits_for_the_last_numbers_of_a_run_to_be_read(gpu_server: Make
     (server.project / "go").touch()
 
     def second_ended() -> bool:
-        os.utime(heartbeat)  # it stands still, but not for so long that it would be given up
+        os.utime(heartbeat)  # suspended, but too briefly to be given up
         return bool(server.run(second)["status"] == "finished")
 
     wait_until(second_ended, "the second run to have the card")
@@ -198,7 +198,7 @@ def test_no_card_waits_for_the_last_numbers_of_a_run_to_be_read(gpu_server: Make
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB"
 
 
-def test_an_out_of_memory_of_its_own_making_is_a_failure_with_that_reason(gpu_server: MakeGpuServer) -> None:
+def test_own_out_of_memory_is_a_failure_with_that_reason(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(1)
     run = server.submit(f"echo x >> tries; echo '{OOM}' >&2; exit 1", gpuwrap_config={"enabled": True})
     failed = server.wait_for_end(run["id"])
@@ -208,7 +208,7 @@ def test_an_out_of_memory_of_its_own_making_is_a_failure_with_that_reason(gpu_se
 
 
 def crowd_then_calm(server: LiveServer, cards: SimulatedGpus, somebody: int, run_id: str) -> None:
-    """Somebody takes the card while the run is at work, and is gone once it waits for another try."""
+    """A foreign process takes the card while the run works, and leaves once the run waits for a retry."""
     server.wait_for_status(run_id, "running")
     cards.set_card(0, memory_used_mb=30_000, utilization=80, processes=[(somebody, 30_000)])
     (server.project / "crowded").touch()
@@ -217,7 +217,7 @@ def crowd_then_calm(server: LiveServer, cards: SimulatedGpus, somebody: int, run
     cards.set_card(0, memory_used_mb=0, utilization=0, processes=[])
 
 
-def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, somebody: int) -> None:
+def test_contention_with_a_foreign_process_is_retried(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
     command = f"echo $LABWRIGHT_TRY >> tries; [ -e calm ] && exit 0; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
@@ -228,7 +228,7 @@ def test_contention_with_somebody_else_is_retried(gpu_server: MakeGpuServer, som
     assert [alert["rule"] for alert in server.get(f"/alerts?run_id={run['id']}")] == ["gpu_contention"]
 
 
-def test_a_try_is_judged_by_what_it_printed_itself(gpu_server: MakeGpuServer, somebody: int) -> None:
+def test_attempt_is_judged_only_by_its_own_output(gpu_server: MakeGpuServer, somebody: int) -> None:
     server, cards = gpu_server(1)
     command = f"[ -e calm ] && {{ echo ValueError; exit 3; }}; {until_file('crowded')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
@@ -237,7 +237,7 @@ def test_a_try_is_judged_by_what_it_printed_itself(gpu_server: MakeGpuServer, so
     assert (failed["status_reason"], failed["exit_code"]) == ("exit_code", 3)
 
 
-def test_the_runs_own_processes_are_nobody_else_while_the_driver_still_shows_them(gpu_server: MakeGpuServer) -> None:
+def test_own_processes_are_not_foreign_while_the_driver_still_shows_them(gpu_server: MakeGpuServer) -> None:
     server, cards = gpu_server(1)
     command = f"echo x >> tries; echo $$ > pid; {until_file('seen')}; echo '{OOM}' >&2; exit 1"
     run = server.submit(command, gpuwrap_config={"enabled": True, "retry_delay_seconds": 0.3})
@@ -253,8 +253,8 @@ def test_the_runs_own_processes_are_nobody_else_while_the_driver_still_shows_the
 
 
 @pytest.mark.slow
-def test_a_process_that_hides_whose_it_is_is_not_taken_for_somebody_else(gpu_server: MakeGpuServer) -> None:
-    """As many do that give themselves a title. The monitor looks every ten seconds."""
+def test_process_that_hides_its_run_is_not_taken_as_foreign(gpu_server: MakeGpuServer) -> None:
+    """Many processes set their own title. The monitor checks every ten seconds."""
     server, cards = gpu_server(1)
     hidden = f"env -i sh -c 'echo $$ > pid; {until_file('seen')}'"
     command = f"echo x >> tries; {hidden}; echo '{OOM}' >&2; exit 1"
@@ -268,7 +268,7 @@ def test_a_process_that_hides_whose_it_is_is_not_taken_for_somebody_else(gpu_ser
     assert (server.project / "tries").read_text() == "x\n"
 
 
-def test_a_killed_supervisor_frees_a_card_when_the_job_is_gone_and_not_before(gpu_server: MakeGpuServer) -> None:
+def test_killed_supervisor_frees_a_card_only_after_the_job_ends(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(1)
     first = server.submit(until_file("go"))
     server.wait_for_status(first["id"], "running")
@@ -281,13 +281,13 @@ def test_a_killed_supervisor_frees_a_card_when_the_job_is_gone_and_not_before(gp
     assert server.wait_for_end(second["id"])["status"] == "finished"
 
 
-def test_a_wide_run_is_not_starved_by_narrow_ones(gpu_server: MakeGpuServer) -> None:
+def test_wide_run_is_not_starved_by_narrow_ones(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2, LABWRIGHT_AGEING_SECONDS="1")
     first = server.submit(until_file("go"))
     server.wait_for_status(first["id"], "running")
     wide = server.submit("echo both", gpus=2)
     narrow = [server.submit("sleep 0.4") for _ in range(30)]
-    server.wait_for_status(narrow[0]["id"], "running", "finished")  # a narrow one may pass at first
+    server.wait_for_status(narrow[0]["id"], "running", "finished")  # a narrow run may pass at first
     (server.project / "go").touch()
     ended = server.wait_for_end(wide["id"])
     assert ended["status"] == "finished"
@@ -295,7 +295,7 @@ def test_a_wide_run_is_not_starved_by_narrow_ones(gpu_server: MakeGpuServer) -> 
     assert last is None or last > ended["started_at"], "the wide run came last"
 
 
-def test_asking_for_more_cards_than_there_are_is_refused(gpu_server: MakeGpuServer) -> None:
+def test_request_for_more_cards_than_exist_is_refused(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     answer = server.call("POST", "/runs", {"command": "true", "gpus": 3})
     assert answer.status == 422
@@ -303,7 +303,7 @@ def test_asking_for_more_cards_than_there_are_is_refused(gpu_server: MakeGpuServ
     assert answer.json["error"]["field"] == ["gpus"]
 
 
-def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: MakeGpuServer) -> None:
+def test_hanging_driver_costs_a_timeout_and_not_the_server(gpu_server: MakeGpuServer) -> None:
     server, cards = gpu_server(2)
     cards.hang()
     try:
@@ -315,8 +315,8 @@ def test_a_driver_that_hangs_costs_a_time_out_and_never_the_server(gpu_server: M
         cards.hang(False)
 
 
-def test_a_server_that_starts_while_the_driver_hangs_still_knows_its_cards(gpu_server: MakeGpuServer) -> None:
-    """Else its runs would begin without a lease, beside those that have one."""
+def test_server_that_starts_while_the_driver_hangs_knows_its_cards(gpu_server: MakeGpuServer) -> None:
+    """Otherwise its runs would start without a lease, beside leased ones."""
     server, cards = gpu_server(1)
     held = server.submit("sleep 300")
     server.wait_for_status(held["id"], "running")
@@ -335,21 +335,21 @@ def test_a_server_that_starts_while_the_driver_hangs_still_knows_its_cards(gpu_s
     assert server.wait_for_end(waiting["id"])["gpu_uuids"] == server.run(held["id"])["gpu_uuids"]
 
 
-def test_a_gpu_run_does_not_wait_behind_runs_that_need_none(gpu_server: MakeGpuServer) -> None:
+def test_gpu_run_does_not_wait_behind_runs_without_gpus(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(1)
     for _ in range(40):
         server.submit("sleep 30", gpus=0)
     assert server.wait_for_status(server.submit("true", gpus=1)["id"], "finished")
 
 
-def test_only_the_cards_of_the_servers_own_choice_are_used(gpu_server: MakeGpuServer) -> None:
+def test_only_cards_visible_to_the_server_are_used(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(3, CUDA_VISIBLE_DEVICES="2")
     assert server.get("/cluster")["cluster"]["gpu_count"] == 1
     run = server.wait_for_end(server.submit('echo "$CUDA_VISIBLE_DEVICES"')["id"])
     assert run["gpu_uuids"] == uuids(server)
 
 
-def test_a_card_that_a_run_names_is_leased_also_where_it_is_not_the_servers_to_give(gpu_server: MakeGpuServer) -> None:
+def test_named_card_is_leased_even_if_the_server_cannot_see_it(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2, CUDA_VISIBLE_DEVICES="1")
     elsewhere = server.submit(f"CUDA_VISIBLE_DEVICES=0 bash -c '{until_file('go')}'")["id"]
     server.wait_for_status(elsewhere, "running")
@@ -359,7 +359,7 @@ def test_a_card_that_a_run_names_is_leased_also_where_it_is_not_the_servers_to_g
     assert server.wait_for_end(elsewhere)["warnings"] == []
 
 
-def test_a_queued_gpu_run_tells_which_runs_have_the_cards(gpu_server: MakeGpuServer) -> None:
+def test_queued_gpu_run_shows_which_runs_hold_the_cards(gpu_server: MakeGpuServer) -> None:
     server, _ = gpu_server(2)
     holder = server.submit(until_file("go"), gpus=2)
     server.wait_for_status(holder["id"], "running")

@@ -1,4 +1,4 @@
-"""Who may call at all, whatever token it brings: names of the machine, ports, other pages, proxies."""
+"""Which callers are allowed, whatever their token: host names, ports, other pages, proxies."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.live_server import LiveServer
 
 
 def ask(lab: LiveServer, *lines: str, path: str = "/runs") -> int:
-    """With exactly these header lines."""
+    """Send a request with exactly these header lines."""
     address = urlsplit(lab.url)
     with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
         head = [f"GET {path} HTTP/1.1", f"X-Auth-Token: {lab.token}", "Connection: close", *lines, "", ""]
@@ -41,8 +41,8 @@ def port(lab: LiveServer) -> int:
         "lab.localhost:5",
     ],
 )
-def test_any_loopback_name_and_port_is_ours(lab: LiveServer, host: str) -> None:
-    """A tunnel may show us at another port."""
+def test_any_loopback_name_and_port_is_accepted(lab: LiveServer, host: str) -> None:
+    """A tunnel may show the server at another port."""
     assert ask(lab, f"Host: {host}") == 200
 
 
@@ -77,8 +77,8 @@ def test_any_loopback_name_and_port_is_ours(lab: LiveServer, host: str) -> None:
         "",
     ],
 )
-def test_a_foreign_host_is_refused_whatever_token_it_brings(lab: LiveServer, host: str) -> None:
-    """A name that somebody pointed at 127.0.0.1 makes a browser our caller: DNS rebinding."""
+def test_foreign_host_is_refused_whatever_its_token(lab: LiveServer, host: str) -> None:
+    """A foreign name that resolves to 127.0.0.1 turns a browser into a caller: DNS rebinding."""
     host = host.format(port=port(lab))
     for path in ("/runs", "/health", "/docs"):
         assert ask(lab, f"Host: {host}", path=path) in (400, 403), (host, path)
@@ -112,13 +112,13 @@ def test_forwarded_headers_change_nothing(lab: LiveServer) -> None:
         "HTTP://127.0.0.1:{port}/",
     ],
 )
-def test_a_page_of_another_origin_is_refused(lab: LiveServer, origin: str) -> None:
+def test_page_of_another_origin_is_refused(lab: LiveServer, origin: str) -> None:
     origin = origin.format(port=port(lab))
     for path in ("/runs", "/health"):
         assert ask(lab, f"Host: 127.0.0.1:{port(lab)}", f"Origin: {origin}", path=path) == 403
 
 
-def test_our_own_page_may_call_and_no_other_is_invited(lab: LiveServer) -> None:
+def test_own_page_may_call_and_no_other_gets_cors_headers(lab: LiveServer) -> None:
     own = f"http://127.0.0.1:{port(lab)}"
     assert ask(lab, f"Host: 127.0.0.1:{port(lab)}", f"Origin: {own}") == 200
     for method in ("GET", "OPTIONS"):

@@ -1,4 +1,4 @@
-"""What was logged without a server becomes a run: once, whole, whatever is in the folder and whoever is killed."""
+"""A folder logged without a server becomes a run: once and complete, whatever it contains and whatever is killed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def folder(at: Path, *, exit_facts: dict[str, Any] | None = None, **facts: Any) -> Path:
-    """As the SDK leaves it."""
+    """Make a folder as the SDK leaves it."""
     (at / "metrics").mkdir(parents=True)
     about = {
         "name": "offline",
@@ -60,7 +60,7 @@ def values(server: LiveServer, run_id: str) -> list[float]:
     return found[0]["values"] if found else []
 
 
-def test_the_command_takes_in_all_that_is_there_and_shows_it(server: LiveServer) -> None:
+def test_command_imports_everything_and_shows_it(server: LiveServer) -> None:
     place = server.project / ".labwright-offline"
     folder(place / "one", exit_facts={"status": "finished", "exit_code": 0, "ended_at": 1_700_000_060.0})
     folder(place / "two", exit_facts={"status": "failed", "exit_code": 3, "ended_at": 1_700_000_060.0}, name="second")
@@ -81,7 +81,7 @@ def test_the_command_takes_in_all_that_is_there_and_shows_it(server: LiveServer)
     assert len(server.all_runs()) == 3
 
 
-def test_a_folder_outside_of_the_project_must_be_meant(lab: LiveServer, tmp_path: Path) -> None:
+def test_folder_outside_the_project_must_be_confirmed(lab: LiveServer, tmp_path: Path) -> None:
     outside = folder(tmp_path / "elsewhere" / "run")
     refused = lab.call("POST", "/runs/import", {"path": str(outside)})
     assert refused.status == 422 and "outside" in refused.json["error"]["message"]
@@ -90,7 +90,7 @@ def test_a_folder_outside_of_the_project_must_be_meant(lab: LiveServer, tmp_path
     assert imported(lab, outside, outside=True)["status"] == "lost"
 
 
-def test_links_and_pipes_are_left_out_and_said(lab: LiveServer) -> None:
+def test_links_and_pipes_are_left_out_and_reported(lab: LiveServer) -> None:
     place = folder(lab.project / "x", exit_facts={"exit_code": 0})
     (place / "metrics" / "sdk-1.jsonl").symlink_to("/etc/passwd")
     os.mkfifo(place / "metrics" / "sdk-2.jsonl")
@@ -114,7 +114,7 @@ def test_links_and_pipes_are_left_out_and_said(lab: LiveServer) -> None:
         {},
     ],
 )
-def test_nonsense_about_the_end_harms_nobody(lab: LiveServer, tmp_path: Path, facts: dict[str, Any]) -> None:
+def test_invalid_end_record_does_no_harm(lab: LiveServer, tmp_path: Path, facts: dict[str, Any]) -> None:
     strange = {
         "name": 5,
         "command": None,
@@ -125,13 +125,11 @@ def test_nonsense_about_the_end_harms_nobody(lab: LiveServer, tmp_path: Path, fa
     }
     run = imported(lab, folder(tmp_path / tmp_path.name, exit_facts=facts, **strange), outside=True)
     assert (run["status"], run["name"], run["params"]) == ("finished", tmp_path.name, {})
-    assert lab.wait_for_end(lab.submit("true")["id"])["status"] == "finished"  # the engine goes on
+    assert lab.wait_for_end(lab.submit("true")["id"])["status"] == "finished"  # the engine keeps working
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{", b"\xff", b'{"a":' * 100_000])
-def test_a_run_json_that_is_none_is_refused_and_nothing_is_made(
-    lab: LiveServer, tmp_path: Path, content: bytes
-) -> None:
+def test_invalid_run_json_is_refused_and_creates_nothing(lab: LiveServer, tmp_path: Path, content: bytes) -> None:
     before = sorted(path.name for path in (lab.state / "runs").iterdir())
     place = folder(tmp_path / "broken")
     (place / "run.json").write_bytes(content)
@@ -143,13 +141,13 @@ def test_a_run_json_that_is_none_is_refused_and_nothing_is_made(
     )
 
 
-def test_a_folder_that_is_still_written_to_is_refused(lab: LiveServer) -> None:
+def test_folder_that_is_still_written_to_is_refused(lab: LiveServer) -> None:
     folder(lab.project / "alive", **identity(os.getpid()).to_dict())
     refused = lab.call("POST", "/runs/import", {"path": "alive"})
     assert refused.status == 409 and "still logs" in refused.json["error"]["message"]
 
 
-def test_what_a_kill_left_half_way_is_made_good_by_a_second_try(make_server: MakeServer) -> None:
+def test_second_import_completes_what_a_kill_left(make_server: MakeServer) -> None:
     server = make_server().start()
     place = folder(server.project / "x", exit_facts={"exit_code": 0})
     run = imported(server, place)["id"]
@@ -160,7 +158,7 @@ def test_what_a_kill_left_half_way_is_made_good_by_a_second_try(make_server: Mak
     for file in server.state.glob("labwright.db*"):
         file.unlink()
     (server.state / "journal.jsonl").unlink()
-    (server.state / "runs" / f".{run}.import").mkdir()  # killed while it copied
+    (server.state / "runs" / f".{run}.import").mkdir()  # killed during the copy
     server.start()  # rebuilt from the folders
     restored = server.wait_for_end(again)
     assert (restored["status"], restored["exit_code"], restored["ended_at"]) == ("finished", 0, restored["ended_at"])
@@ -169,7 +167,7 @@ def test_what_a_kill_left_half_way_is_made_good_by_a_second_try(make_server: Mak
     assert {one["name"] for one in server.all_runs()} == {"offline"}
 
 
-def test_a_folder_renamed_but_not_recorded_is_taken_in_by_the_next_start(server: LiveServer) -> None:
+def test_folder_renamed_but_not_recorded_is_imported_at_the_next_start(server: LiveServer) -> None:
     place = folder(server.project / "x", exit_facts={"exit_code": 0})
     run = imported(server, place)["id"]
     server.stop()

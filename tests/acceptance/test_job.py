@@ -1,4 +1,4 @@
-"""What a job gets, and how its whole tree ends."""
+"""A job's environment, output and terminal, and how its whole process tree ends."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def pids_in(project: Path, *names: str) -> list[int]:
     return [int(file.read_text()) for file in files]
 
 
-def test_stop_ends_the_whole_tree_daemons_included(make_server: Callable[..., LiveServer]) -> None:
+def test_stop_ends_the_whole_tree_with_daemons(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_GRACE_SECONDS="0.5").start()
     run = server.submit(TREE)
     pids = pids_in(server.project, "daemon", "orphan", "bare", "stubborn")
@@ -42,8 +42,8 @@ def test_stop_ends_the_whole_tree_daemons_included(make_server: Callable[..., Li
     assert [pid for pid in pids if start_time(pid) is not None] == []
 
 
-def test_a_shell_is_ended_before_its_command_so_that_it_does_not_go_on(tmp_path: Path) -> None:
-    """In `train; echo > done` of a stopped run, say."""
+def test_shell_ends_before_its_command_so_that_it_runs_nothing_more(tmp_path: Path) -> None:
+    """For example `train; echo > done` of a stopped run."""
     script = "bash -c 'bash -c \"sleep 1000; echo > done\"; echo > done'; echo > done"
     shell = end_with_test(subprocess.Popen(["bash", "-c", script], cwd=tmp_path))
     tree = [shell.pid, *wait_until(lambda: len(below := chain_below(shell.pid)) == 3 and below, "the tree to stand")]
@@ -57,7 +57,7 @@ def chain_below(pid: int) -> list[int]:
     return [*children, *chain_below(children[0])] if children else []
 
 
-def test_what_a_command_leaves_behind_ends_with_it(server: LiveServer) -> None:
+def test_processes_left_by_a_command_end_with_it(server: LiveServer) -> None:
     run = server.submit("setsid sh -c 'echo $$ > daemon.pid; sleep 1000' & sleep 0.2; exit 5")
     (daemon,) = pids_in(server.project, "daemon")
     ended = server.wait_for_end(run["id"])
@@ -66,14 +66,14 @@ def test_what_a_command_leaves_behind_ends_with_it(server: LiveServer) -> None:
     assert start_time(daemon) is None
 
 
-def test_what_leaves_by_itself_just_after_the_command_is_not_held_against_it(lab: LiveServer) -> None:
-    """The last process of a sandbox does so."""
+def test_processes_that_end_just_after_the_command_are_not_reported(lab: LiveServer) -> None:
+    """The last process of a sandbox does this."""
     ended = lab.wait_for_end(lab.submit("(sleep 0.05; echo left) & exit 0")["id"])
     assert (ended["status"], ended["warnings"]) == ("finished", [])
     assert lab.output(ended["id"]) == "left\n"
 
 
-def test_a_stopped_process_is_woken_to_be_ended(server: LiveServer) -> None:
+def test_suspended_process_is_woken_to_be_ended(server: LiveServer) -> None:
     run = server.submit("echo $$ > held.pid; kill -STOP $$; sleep 1000")
     pids_in(server.project, "held")
     server.post(f"/runs/{run['id']}/stop")
@@ -92,7 +92,7 @@ def test_queued_and_ready_runs_can_be_stopped(make_server: Callable[..., LiveSer
     assert not (server.project / "must-not-exist").exists()
 
 
-def test_the_time_limit_ends_a_run(make_server: Callable[..., LiveServer]) -> None:
+def test_time_limit_ends_a_run(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_GRACE_SECONDS="0.3").start()
     run = server.wait_for_end(
         server.submit("trap '' TERM; sleep 1000 & wait; sleep 1000", time_limit_seconds=0.5)["id"]
@@ -102,7 +102,7 @@ def test_the_time_limit_ends_a_run(make_server: Callable[..., LiveServer]) -> No
     assert not processes_of_run(run["id"])
 
 
-def test_a_signal_is_told_as_a_signal_and_never_as_a_finish(server: LiveServer) -> None:
+def test_signal_is_reported_as_a_signal_and_never_as_finished(server: LiveServer) -> None:
     direct = server.wait_for_end(server.submit("exec sh -c 'kill -TERM $$'")["id"])
     assert (direct["status"], direct["exit_code"], direct["signal"]) == ("failed", 143, 15)
     through_shell = server.wait_for_end(server.submit("sh -c 'kill -KILL $$'; exit $?")["id"])
@@ -110,7 +110,7 @@ def test_a_signal_is_told_as_a_signal_and_never_as_a_finish(server: LiveServer) 
     assert "as the shell reports it" in through_shell["error"]
 
 
-def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_job_has_its_documented_environment(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     server = make_server(
         OPENAI_API_KEY="sk-model", LABWRIGHT_MODEL="openai:x", PROJECT_VARIABLE="kept", HF_TOKEN="by-inheritance"
     ).start()
@@ -128,10 +128,10 @@ def test_the_environment_of_a_job(make_server: Callable[..., LiveServer], tmp_pa
     assert server.call("GET", f"/runs/{run['id']}", token=got["LABWRIGHT_RUN_TOKEN"]).status == 200
 
 
-def test_a_job_makes_files_for_whom_its_user_does(make_server: Callable[..., LiveServer]) -> None:
+def test_job_creates_files_with_the_umask_of_its_user(make_server: Callable[..., LiveServer]) -> None:
     before = os.umask(0o002)
     try:
-        server = make_server().start(cold=True)  # a fork would have its parent's
+        server = make_server().start(cold=True)  # a fork would have its parent's umask
     finally:
         os.umask(before)
     plain, on_terminal = (server.submit("umask", tty=tty) for tty in (False, True))
@@ -141,7 +141,7 @@ def test_a_job_makes_files_for_whom_its_user_does(make_server: Callable[..., Liv
         assert (server.state / "runs" / run["id"] / "output.log").stat().st_mode & 0o777 == 0o600
 
 
-def test_keys_that_a_job_does_not_read_do_not_keep_its_supervisor_from_the_time_limit(server: LiveServer) -> None:
+def test_unread_keys_do_not_delay_the_time_limit(server: LiveServer) -> None:
     run = server.submit("stty raw -echo; echo ready; sleep 1000", tty=True, time_limit_seconds=2)
     stdin = server.state / "runs" / run["id"] / "stdin"
     wait_until(stdin.exists, "a way to type")
@@ -166,14 +166,14 @@ def test_secrets_are_written_nowhere(make_server: Callable[..., LiveServer]) -> 
     assert server.run(run["id"])["secret_env"] == ["API_TOKEN", "AWS_SECRET_ACCESS_KEY"]
 
 
-def test_a_workdir_with_spaces_is_where_the_command_runs(server: LiveServer) -> None:
+def test_workdir_can_have_spaces(server: LiveServer) -> None:
     folder = server.project / "a folder; rm -rf $HOME"
     folder.mkdir()
     run = server.wait_for_end(server.submit("pwd", workdir=str(folder))["id"])
     assert server.output(run["id"]).strip() == str(folder)
 
 
-def test_a_venv_is_activated_by_the_command(server: LiveServer) -> None:
+def test_command_can_activate_a_venv(server: LiveServer) -> None:
     activate = server.project / ".venv" / "bin" / "activate"
     activate.parent.mkdir(parents=True)
     activate.write_text("export FROM_VENV=yes\n")
@@ -181,7 +181,7 @@ def test_a_venv_is_activated_by_the_command(server: LiveServer) -> None:
     assert server.output(run["id"]) == "yes\n"
 
 
-def test_a_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveServer]) -> None:
+def test_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     run = server.submit(
         "echo first; for i in $(seq 60); do head -c 200000 /dev/zero | tr '\\0' y; sleep 0.02; done; echo last"
@@ -195,7 +195,7 @@ def test_a_runaway_log_keeps_its_head_and_tail(make_server: Callable[..., LiveSe
     assert server.get(f"/runs/{run['id']}/logs")["content"].endswith("last\n")
 
 
-def test_a_log_is_capped_also_when_the_job_has_fallen_silent(make_server: Callable[..., LiveServer]) -> None:
+def test_log_is_capped_even_if_the_job_is_silent_since(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     flood = "sleep 0.5; head -c 30000000 /dev/zero | tr '\\0' y | fold -w 1000"
     run = server.submit(f"{flood}; until [ -e go ]; do sleep 0.05; done")["id"]
@@ -206,7 +206,7 @@ def test_a_log_is_capped_also_when_the_job_has_fallen_silent(make_server: Callab
     server.wait_for_end(run)
 
 
-def test_numbers_between_a_flood_survive_the_cap_of_the_log(make_server: Callable[..., LiveServer]) -> None:
+def test_metrics_within_a_flood_survive_the_log_cap(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_LOG_CAP_MB="1").start()
     flood = "head -c 200000 /dev/zero | tr '\\0' y | fold -w 1000; echo"
     run = server.submit(f"sleep 0.5; for i in $(seq 150); do {flood}; echo '{{\"step\": '$i', \"loss\": 1}}'; done")
@@ -217,20 +217,20 @@ def test_numbers_between_a_flood_survive_the_cap_of_the_log(make_server: Callabl
     assert log.stat().st_blocks * 512 <= 2 << 20
 
 
-def test_a_snapshot_run_begins_in_its_workdir_also_where_that_holds_no_code(server: LiveServer) -> None:
+def test_snapshot_run_starts_in_its_workdir_even_without_code_there(server: LiveServer) -> None:
     (server.project / "results").mkdir()
     run = server.wait_for_end(server.submit("pwd", workdir="results", use_snapshot=True)["id"])
     assert run["status"] == "finished"
     assert server.output(run["id"]) == f"{run['run_dir']}/code/results\n"
 
 
-def test_a_snapshot_of_what_is_no_project_is_refused(server: LiveServer) -> None:
+def test_snapshot_outside_a_project_is_refused(server: LiveServer) -> None:
     refused = server.call("POST", "/runs", {"command": "true", "workdir": "/", "use_snapshot": True})
     assert refused.status == 422
     assert "cannot be snapshotted" in refused.json["error"]["message"]
 
 
-def test_a_run_whose_workdir_is_gone_by_its_turn_says_so(server: LiveServer) -> None:
+def test_run_whose_workdir_disappeared_reports_it(server: LiveServer) -> None:
     folder = server.project / "soon gone"
     folder.mkdir()
     run = server.post("/runs", {"command": "true", "workdir": "soon gone"})["id"]
@@ -241,7 +241,7 @@ def test_a_run_whose_workdir_is_gone_by_its_turn_says_so(server: LiveServer) -> 
     assert ended["error"] == f"The command could not be started: {folder}: No such file or directory."
 
 
-def test_a_snapshot_that_could_not_be_executed_is_refused_at_submit(server: LiveServer) -> None:
+def test_snapshot_that_cannot_be_executed_is_refused_at_submit(server: LiveServer) -> None:
     folder = server.project / "with data"
     folder.mkdir()
     with open(folder / "weights.bin", "wb") as file:
@@ -253,7 +253,7 @@ def test_a_snapshot_that_could_not_be_executed_is_refused_at_submit(server: Live
     (folder / "weights.bin").unlink()
 
 
-def test_a_snapshot_run_executes_the_code_as_it_was_at_submit(make_server: Callable[..., LiveServer]) -> None:
+def test_snapshot_run_executes_the_code_as_submitted(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     script = server.project / "code" / "train.sh"
     script.parent.mkdir()
@@ -287,7 +287,7 @@ def window_of(server: LiveServer, run_id: str) -> tuple[str, str]:
     return target.split(":")[0], target
 
 
-def test_each_run_has_a_window_that_shows_it_and_passes_on_keys(tmux_server: LiveServer) -> None:
+def test_each_run_has_a_window_that_shows_output_and_passes_keys(tmux_server: LiveServer) -> None:
     server = tmux_server
     run = server.submit('echo "ready for you"; read answer; echo "got $answer"; sleep 0.5')
     session, target = window_of(server, run["id"])
@@ -298,7 +298,7 @@ def test_each_run_has_a_window_that_shows_it_and_passes_on_keys(tmux_server: Liv
     wait_until(lambda: run["id"] not in tmux(session, "list-windows", "-a", "-F", "#W"), "the window to close")
 
 
-def test_keys_reach_the_job_also_after_ctrl_d(tmux_server: LiveServer) -> None:
+def test_keys_reach_the_job_after_ctrl_d(tmux_server: LiveServer) -> None:
     server = tmux_server
     run = server.submit('echo up; read first; echo "got $first"; read second; echo "got $second"')
     session, target = window_of(server, run["id"])
@@ -331,7 +331,7 @@ def test_killing_tmux_kills_no_job(tmux_server: LiveServer) -> None:
     assert server.output(run["id"]) == "survived\n"
 
 
-def test_a_tty_run_has_a_real_terminal(tmux_server: LiveServer) -> None:
+def test_tty_run_has_a_real_terminal(tmux_server: LiveServer) -> None:
     server = tmux_server
     script = "import sys; print(sys.stdin.isatty(), sys.stdout.isatty()); breakpoint(); print('after')"
     run = server.submit(f'python3 -c "{script}"', tty=True)
@@ -345,7 +345,7 @@ def test_a_tty_run_has_a_real_terminal(tmux_server: LiveServer) -> None:
     assert "after" in server.output(run["id"])
 
 
-def test_a_tty_run_that_is_silent_at_first_has_a_window_all_the_same(tmux_server: LiveServer) -> None:
+def test_tty_run_that_is_silent_at_first_has_a_window(tmux_server: LiveServer) -> None:
     server = tmux_server
     run = server.submit(
         "until [ -e go ]; do sleep 0.02; done; echo at last; until [ -e end ]; do sleep 0.02; done", tty=True
@@ -357,8 +357,8 @@ def test_a_tty_run_that_is_silent_at_first_has_a_window_all_the_same(tmux_server
     assert server.wait_for_end(run["id"])["status"] == "finished"
 
 
-def test_a_finished_run_is_seen_on_the_stream_at_once(server: LiveServer) -> None:
-    """No figure here (that is the benchmark's), only that nobody has to poll."""
+def test_finished_run_appears_on_the_stream_at_once(server: LiveServer) -> None:
+    """This measures no time (the benchmark does), only that nobody has to poll."""
     import http.client
     from urllib.parse import urlsplit
 

@@ -1,4 +1,4 @@
-"""`labwright mcp` as assistants have it: the official client, over standard input and over HTTP, on a live server."""
+"""`labwright mcp` as assistants use it: the official client, over standard input and HTTP, on a live server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 @pytest.fixture(scope="module")
 def address(lab: LiveServer) -> Iterator[str]:
-    """`labwright mcp --http`, on a port of its own choice."""
+    """Start `labwright mcp --http` on a free port."""
     command = [LABWRIGHT, "mcp", "--http", "--port", "0", "--project", str(lab.project)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr
@@ -194,7 +194,7 @@ async def loops_and_memories(client: Client) -> None:
     assert await call(client, "list_memories") == {"memories": []}
 
 
-def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
+def test_assistant_works_over_standard_input(lab: LiveServer) -> None:
     async def talk(client: Client) -> None:
         await a_day_in_the_lab(client)
         await sweeps_alerts_and_plans(client)
@@ -203,14 +203,14 @@ def test_an_assistant_works_over_standard_input(lab: LiveServer) -> None:
     over_stdio(lab, talk)
 
 
-def test_an_assistant_of_an_earlier_protocol_works_too(lab: LiveServer) -> None:
+def test_assistant_with_an_earlier_protocol_works(lab: LiveServer) -> None:
     async def talk(client: Client) -> None:
         assert (await call(client, "get_cluster"))["type"] == "cpu_only"
 
     over_stdio(lab, talk, mode="legacy")
 
 
-def test_an_assistant_works_over_http(lab: LiveServer, address: str) -> None:
+def test_assistant_works_over_http(lab: LiveServer, address: str) -> None:
     over_http(address, mint(lab.token, Scope.AGENT, "editor", 600), a_day_in_the_lab)
 
 
@@ -250,7 +250,7 @@ def test_no_tool_approves_deletes_or_changes_settings(lab: LiveServer) -> None:
     over_stdio(lab, talk)
 
 
-def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, address: str) -> None:
+def test_tools_act_as_an_agent_even_with_a_persons_token(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
         assert (await call(client, "get_run", run_id=(await call(client, "create_run", command="true"))["id"]))[
             "created_by"
@@ -259,7 +259,7 @@ def test_even_with_a_persons_token_the_tools_act_as_an_agent(lab: LiveServer, ad
     over_http(address, lab.token, talk)
 
 
-def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address: str) -> None:
+def test_results_have_a_bounded_size(lab: LiveServer, address: str) -> None:
     noise = "python3 -c \"print(('x' * 999 + chr(10)) * 2000)\"; echo '\\u0000'; false"
     loud = lab.submit(noise, name="n" * 200, notes="ñ" * 90_000)
     points = [{"key": f"m{key}/{'k' * 200}", "step": step, "value": 0.1} for key in range(90) for step in range(100)]
@@ -289,7 +289,7 @@ def test_results_are_bounded_whatever_there_is_to_tell(lab: LiveServer, address:
     over_http(address, lab.token, talk)
 
 
-def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, address: str) -> None:
+def test_wait_ends_at_its_timeout_with_the_current_status(lab: LiveServer, address: str) -> None:
     run = lab.submit("sleep 300")
 
     async def talk(client: Client) -> None:
@@ -305,7 +305,7 @@ def test_a_wait_ends_at_its_time_and_says_how_things_stand(lab: LiveServer, addr
     lab.post(f"/runs/{run['id']}/stop")
 
 
-def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(lab: LiveServer) -> None:
+def test_many_waits_block_neither_other_calls_nor_the_exit(lab: LiveServer) -> None:
     run = lab.submit("sleep 300")
     command = [LABWRIGHT, "mcp", "--project", str(lab.project)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -330,7 +330,7 @@ def test_many_waits_neither_keep_another_call_back_nor_the_process_from_ending(l
     lab.post(f"/runs/{run['id']}/stop")
 
 
-def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
+def test_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     async def talk(client: Client) -> None:
         assert "Hint: List runs" in await said(client, "get_run", wrong=True, run_id="nowhere")
         assert "Hint:" in await said(client, "create_run", wrong=True, command="true", sweep_id="sweep-0000000000")
@@ -342,7 +342,7 @@ def test_an_error_says_what_to_do(lab: LiveServer, address: str) -> None:
     over_http(address, lab.token, talk)
 
 
-def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_right_name(lab: LiveServer, address: str) -> None:
+def test_unknown_argument_is_refused_with_the_right_name(lab: LiveServer, address: str) -> None:
     before = len(lab.all_runs())
 
     async def talk(client: Client) -> None:
@@ -361,7 +361,7 @@ def test_an_argument_that_a_tool_does_not_have_is_refused_with_the_right_name(la
 
 
 def test_without_a_server_each_call_says_how_to_start_one(tmp_path: Path) -> None:
-    """And the assistant's connection stays: once the server is up, the next call works."""
+    """The assistant stays connected: once the server is up, the next call works."""
     server = LiveServer(tmp_path)
 
     async def talk(client: Client) -> None:
@@ -387,7 +387,7 @@ def post(address: str, headers: dict[str, str]) -> http.client.HTTPResponse:
     return response
 
 
-def test_over_http_a_token_is_needed(lab: LiveServer, address: str) -> None:
+def test_http_needs_a_token(lab: LiveServer, address: str) -> None:
     expired = mint(lab.token, Scope.AGENT, "x", -10)
     strangers = (
         mint(lab.token, Scope.VIEWER, "x", 60),
@@ -404,16 +404,16 @@ def test_over_http_a_token_is_needed(lab: LiveServer, address: str) -> None:
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1.evil.example:80", "evil.example:8485", "localhost", ""])
-def test_over_http_a_foreign_host_is_refused(lab: LiveServer, address: str, host: str) -> None:
+def test_http_refuses_a_foreign_host(lab: LiveServer, address: str, host: str) -> None:
     assert post(address, {"Authorization": f"Bearer {lab.token}", "Host": host}).status in (400, 421)
 
 
 @pytest.mark.parametrize("origin", ["http://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
-def test_over_http_a_foreign_page_is_refused(lab: LiveServer, address: str, origin: str) -> None:
+def test_http_refuses_a_foreign_page(lab: LiveServer, address: str, origin: str) -> None:
     assert post(address, {"Authorization": f"Bearer {lab.token}", "Origin": origin}).status == 403
 
 
-def test_a_taken_port_is_told(lab: LiveServer, address: str) -> None:
+def test_taken_port_is_reported(lab: LiveServer, address: str) -> None:
     port = address.split(":")[2].split("/")[0]
     command = [LABWRIGHT, "mcp", "--http", "--port", port, "--project", str(lab.project)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=os.environ)

@@ -1,4 +1,4 @@
-"""Every point that `log()` returned from is there once, whatever is killed; reading keeps extremes."""
+"""Every point is stored once after `log()` returns, whatever is killed. Thinned curves keep extremes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def start_loggers(server: LiveServer, steps: int) -> dict[str, Any]:
 
 
 def logged(server: LiveServer, rank: int) -> int:
-    """How many `log()` calls of a process returned, by its own count; -1 for none."""
+    """Return how many `log()` calls of a process returned by its own count, or -1 if unknown."""
     path = server.project / f"done-{rank}"
     return int(path.read_bytes() or b"-1") if path.exists() else -1
 
@@ -53,16 +53,16 @@ def check_all_there_once(server: LiveServer, run_id: str) -> None:
         last = logged(server, rank)
         for key in (f"r{rank}/a", f"r{rank}/b"):
             series = server.get(f"/runs/{run_id}/metrics?keys={key}&max_points=2")["series"][0]
-            assert series["count"] in (last + 1, last + 2), (key, last)  # one may have been under way
-            assert series["last_step"] == series["count"] - 1  # each step once: no gap, no double
+            assert series["count"] in (last + 1, last + 2), (key, last)  # one call may have been in progress
+            assert series["last_step"] == series["count"] - 1  # each step once: no gap, no duplicate
 
 
-def test_points_survive_a_server_killed_again_and_again(make_server: Callable[..., LiveServer]) -> None:
+def test_points_survive_repeated_server_kills(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     run = start_loggers(server, 20_000)
     chance = random.Random(5)
     while server.run(run["id"])["status"] not in ("finished", "failed"):
-        time.sleep(chance.uniform(0.1, 0.6))  # the moment of the kill is what is random here
+        time.sleep(chance.uniform(0.1, 0.6))  # the moment of the kill is the random part
         server.restart()
     assert server.run(run["id"])["status"] == "finished"
     check_all_there_once(server, run["id"])
@@ -85,13 +85,13 @@ def test_points_survive_a_killed_job_and_a_killed_sidecar(server: LiveServer) ->
         try:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
-            continue  # it went with the one before
+            continue  # it ended with the previous one
     server.wait_for_status(killed_sidecar["id"], "lost")
     wait_until(lambda: server.get(f"/runs/{killed_sidecar['id']}/metrics")["series"], "the points")
     check_all_there_once(server, killed_sidecar["id"])
 
 
-def test_others_begin_and_end_while_very_many_metrics_of_a_run_are_taken_in(
+def test_other_runs_start_and_end_while_many_metrics_are_ingested(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="4").start()
@@ -104,7 +104,7 @@ def test_others_begin_and_end_while_very_many_metrics_of_a_run_are_taken_in(
     assert sum(key.startswith("k") for key in server.get(f"/runs/{many}/metrics?keys=k1")["keys"]) == 100_000
 
 
-def test_a_series_is_thinned_with_its_extremes_kept(lab: LiveServer) -> None:
+def test_thinned_series_keeps_its_extremes(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})
     values = [math.sin(i / 50) for i in range(9000)]
     values[4321], values[7654] = 99.0, -99.0
@@ -127,7 +127,7 @@ def test_repeated_and_unordered_steps_have_a_defined_result(lab: LiveServer) -> 
     assert (shown["steps"], shown["values"]) == ([1, 2, 3], [2.0, 4.0, 5.0])
 
 
-def test_not_a_number_survives(lab: LiveServer) -> None:
+def test_nan_is_preserved(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})
     points = [{"key": "x", "step": i, "value": v} for i, v in enumerate([1.0, "NaN", "Infinity", "-Infinity"])]
     lab.call("POST", f"/runs/{run['id']}/metrics", {"points": points})
@@ -139,7 +139,7 @@ def test_not_a_number_survives(lab: LiveServer) -> None:
     }  # fmt: skip
 
 
-def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(lab: LiveServer) -> None:
+def test_torn_or_invalid_line_is_reported_and_loses_nothing_else(lab: LiveServer) -> None:
     run = lab.submit("sleep 1000")
     lab.wait_for_status(run["id"], "running")
     folder = lab.state / "runs" / run["id"] / "metrics"
@@ -158,7 +158,7 @@ def test_a_torn_or_foolish_line_is_said_and_loses_nothing_else(lab: LiveServer) 
     assert any("Not stored" in text and "text: not a number" in text for text in notices)
 
 
-def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(lab: LiveServer) -> None:
+def test_huge_line_is_reported_and_nothing_after_it_is_lost(lab: LiveServer) -> None:
     run = lab.submit("sleep 1000")["id"]
     lab.wait_for_status(run, "running")
     folder = lab.state / "runs" / run
@@ -177,7 +177,7 @@ def test_a_huge_line_is_said_and_nothing_behind_it_is_lost(lab: LiveServer) -> N
     assert any(text.startswith("A line of its event log is longer than 16 MB: b'xxx") for text in notices)
 
 
-def test_points_repeated_in_one_request_count_as_if_they_had_come_one_by_one(lab: LiveServer) -> None:
+def test_points_repeated_in_one_request_count_like_single_requests(lab: LiveServer) -> None:
     values = [1.0, 5.0, 3.0]
     repeated = [{"key": "a", "step": 7, "value": value, "time": 1e9} for value in values]
     together, apart = (lab.post("/runs", {"command": "true"})["id"] for _ in range(2))
@@ -221,7 +221,7 @@ def test_compare_never_averages_two_commands(lab: LiveServer) -> None:
     assert [(group["run_ids"], group["n"]) for group in groups] == [([run_id], 1) for run_id in ids]
 
 
-def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_metric(lab: LiveServer) -> None:
+def test_compare_by_time_starts_at_each_run_and_by_epoch_uses_its_metric(lab: LiveServer) -> None:
     ids = []
     for seed, (start, pace) in enumerate(((1e9, 10.0), (2e9, 20.0))):
         run = lab.post("/runs", {"command": "true", "params": {"lr": 0.1, "seed": seed}, "seed": seed})["id"]
@@ -243,7 +243,7 @@ def test_compare_by_time_counts_from_each_runs_start_and_by_epoch_from_its_own_m
     assert shown["epochs"] == ["NaN", 1, 1, 2, 2, 3, 3, 4]
 
 
-def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(lab: LiveServer) -> None:
+def test_compare_by_epoch_without_epochs_says_what_is_missing(lab: LiveServer) -> None:
     run = lab.post("/runs", {"command": "true"})["id"]
     lab.call("POST", f"/runs/{run}/metrics", {"points": [{"key": "loss", "step": 1, "value": 1.0}]})
     wait_until(lambda: lab.run(run)["summary"], "the point")
@@ -251,7 +251,7 @@ def test_compare_by_epoch_of_runs_without_epochs_says_what_is_missing(lab: LiveS
     assert answer.status == 404 and "epoch" in answer.json["error"]["hint"]
 
 
-def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveServer) -> None:
+def test_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveServer) -> None:
     run = server.submit(f"{sys.executable} -c \"import labwright; [labwright.log({{'x': i}}) for i in range(50)]\"")
     server.wait_for_end(run["id"])
     server.kill()
@@ -261,7 +261,7 @@ def test_a_deleted_database_gets_its_metrics_back_from_the_folders(server: LiveS
     assert len(points_of(server, run["id"], "x")) == 50
 
 
-def test_an_artifact_is_an_attachment_and_stays_in_its_folder(lab: LiveServer) -> None:
+def test_artifact_is_an_attachment_and_stays_in_its_folder(lab: LiveServer) -> None:
     run = lab.wait_for_end(
         lab.submit("mkdir -p $LABWRIGHT_RUN_DIR/artifacts; echo '<script>' > $LABWRIGHT_RUN_DIR/artifacts/a.html")["id"]
     )
@@ -273,13 +273,13 @@ def test_an_artifact_is_an_attachment_and_stays_in_its_folder(lab: LiveServer) -
         assert lab.call("GET", f"/runs/{run['id']}/artifacts/{path}").status in (404, 401, 422)
 
 
-def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: Callable[..., LiveServer]) -> None:
-    """The answer 202 is a promise. The server is stopped before it can read them, then killed."""
+def test_points_sent_to_an_ended_run_survive_a_server_kill(make_server: Callable[..., LiveServer]) -> None:
+    """The 202 response is a promise. The server is suspended before it can read the points, then killed."""
     server = make_server().start()
     run = server.wait_for_end(server.submit("true")["id"])
     (server.project / ".labwright" / "runs" / run["id"] / "metrics").mkdir(exist_ok=True)
     hold = sqlite3.connect(server.project / ".labwright" / "labwright.db", isolation_level=None)
-    hold.execute("BEGIN IMMEDIATE")  # nothing is taken in while somebody else writes
+    hold.execute("BEGIN IMMEDIATE")  # nothing is ingested while another process writes
     body = {"points": [{"key": "late", "step": step, "value": 1.0} for step in range(10)]}
     assert server.call("POST", f"/runs/{run['id']}/metrics", body).status == 202
     for _ in range(120):  # so that it is not among the newest
@@ -293,7 +293,7 @@ def test_points_sent_to_an_ended_run_survive_a_kill_of_the_server(make_server: C
     wait_until(lambda: not list((server.project / ".labwright" / "unread-metrics").iterdir()), "the note to go")
 
 
-def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(lab: LiveServer) -> None:
+def test_file_rewritten_beyond_the_read_position_is_noticed(lab: LiveServer) -> None:
     run = lab.submit("sleep 1000")
     folder = Path(lab.wait_for_status(run["id"], "running")["run_dir"], "metrics")
     folder.mkdir(exist_ok=True)
@@ -304,7 +304,7 @@ def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(lab: Liv
 
     file.write_text(lines("first", 50))
     wait_until(lambda: "first" in lab.run(run["id"])["summary"], "the first points")
-    with file.open("r+") as same:  # the same file, longer than it was
+    with file.open("r+") as same:  # the same file, longer than before
         same.truncate(0)
         same.write(lines("later", 80))
     wait_until(lambda: lab.run(run["id"])["summary"].get("later", {}).get("step") == 79, "the later points")
@@ -312,7 +312,7 @@ def test_a_file_that_was_written_anew_past_where_it_was_read_is_noticed(lab: Liv
     assert "rewritten" in str(lab.get(f"/events?run_id={run['id']}&limit=1000"))
 
 
-def test_numbers_whose_sum_no_float_holds_are_kept_and_harm_nobody(make_server: Callable[..., LiveServer]) -> None:
+def test_numbers_whose_sum_overflows_are_kept_and_do_no_harm(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     lines = "\n".join(json.dumps({"step": step, "q": 1.7e308, "r": (-1) ** step * 1e200}) for step in range(20))
     run = server.wait_for_end(server.submit(f"cat <<'E'\n{lines}\nE")["id"])

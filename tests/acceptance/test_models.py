@@ -1,4 +1,4 @@
-"""Language models as a user meets them: what is configured, whether it works, and that keys stay where they are."""
+"""Language models as a user sees them: what is configured, whether it works, and that keys stay secret."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY = "sk-very-secret-0123456789"
 SERVED = {"LABWRIGHT_MODEL": "anthropic:claude-sonnet-5-5", "ANTHROPIC_API_KEY": KEY}
 
 
-def test_without_a_model_the_server_says_so_and_how_to_choose_one(make_server: Callable[..., LiveServer]) -> None:
+def test_without_a_model_the_server_says_how_to_choose_one(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(ANTHROPIC_API_KEY=KEY).start()
     found = server.get("/models")
     assert (found["configured"], found["tiers"], found["spent"]["calls"]) == (False, [], 0)
@@ -51,7 +51,7 @@ def test_models_shows_tiers_keys_and_prices_but_never_a_key(make_server: Callabl
     assert KEY not in answer.body.decode() + shown + logs + (server.state / "server.json").read_text()
 
 
-def test_doctor_asks_each_configured_model_one_small_question(
+def test_doctor_sends_each_configured_model_one_small_request(
     make_server: Callable[..., LiveServer], tmp_path: Path
 ) -> None:
     path = tmp_path / "config" / "labwright" / "keys" / "anthropic"
@@ -78,14 +78,14 @@ def test_doctor_asks_each_configured_model_one_small_question(
     assert (spent["calls"], spent["unpriced_calls"]) == (2, 1) and spent["cost_usd"] == pytest.approx(0.0002)
 
 
-def test_a_mistake_in_the_choice_stops_the_start_and_leaves_nothing(make_server: Callable[..., LiveServer]) -> None:
+def test_invalid_model_choice_stops_the_start_and_leaves_nothing(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MODEL="antropic:claude")
     done = subprocess.run(server.command, env=server.environment, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "Did you mean anthropic:claude?" in done.stderr
     assert not server.state.exists()
 
 
-def test_no_run_gets_the_keys_of_the_servers_models(make_server: Callable[..., LiveServer]) -> None:
+def test_runs_do_not_get_the_servers_model_keys(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(
         LABWRIGHT_MODEL="lab:x", LABWRIGHT_KEY_LAB=KEY, LABWRIGHT_MODEL_CHEAP="openrouter:a/b", OPENROUTER_API_KEY=KEY
     )
@@ -96,7 +96,7 @@ def test_no_run_gets_the_keys_of_the_servers_models(make_server: Callable[..., L
     assert KEY not in server.output(run["id"])
 
 
-def test_no_sdk_is_loaded_before_a_model_is_asked(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
+def test_no_sdk_is_loaded_before_a_model_is_called(make_server: Callable[..., LiveServer], tmp_path: Path) -> None:
     code = (
         "import sys, os; os.environ.update(LABWRIGHT_MODEL='anthropic:x')\n"
         "import labwright.cli.main, labwright.cli.machine, labwright.server.app, labwright.server.boot\n"
@@ -112,4 +112,4 @@ def test_no_sdk_is_loaded_before_a_model_is_asked(make_server: Callable[..., Liv
     )
     server = make_server(**SERVED).start()
     assert server.process is not None
-    assert "jiter" not in Path(f"/proc/{server.process.pid}/maps").read_text()  # the part of the SDKs that is no Python
+    assert "jiter" not in Path(f"/proc/{server.process.pid}/maps").read_text()  # the compiled part of the SDKs

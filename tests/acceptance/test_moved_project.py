@@ -1,4 +1,4 @@
-"""A project that is moved, copied or not there."""
+"""A project is moved, copied or missing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.live_server import LiveServer
 from tests.support.waiting import wait_until
 
 
-def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
+def test_moved_project_finds_its_runs_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     run = server.wait_for_end(server.submit("echo here")["id"])
     server.stop()
@@ -32,7 +32,7 @@ def test_a_project_that_was_moved_finds_its_runs_at_the_new_place(make_server: C
 
 
 @pytest.mark.parametrize("tty", [False, True])
-def test_a_run_that_goes_while_its_project_is_moved_ends_with_the_truth(
+def test_run_active_during_a_move_has_its_true_result(
     make_server: Callable[..., LiveServer], tmp_path: Path, tty: bool
 ) -> None:
     server = make_server().start()
@@ -53,7 +53,7 @@ def test_a_run_that_goes_while_its_project_is_moved_ends_with_the_truth(
         server.stop()
 
 
-def test_a_server_whose_project_was_moved_away_says_so(make_server: Callable[..., LiveServer]) -> None:
+def test_server_whose_project_was_moved_away_reports_it(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     moved = server.project.with_name("moved")
     token = server.token
@@ -65,7 +65,7 @@ def test_a_server_whose_project_was_moved_away_says_so(make_server: Callable[...
     assert server.wait_for_end(server.submit("true")["id"])["status"] == "finished"
 
 
-def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
+def test_runs_of_a_moved_project_run_at_the_new_place(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     (server.project / "sub").mkdir()
     ended = server.wait_for_end(server.submit("pwd", workdir=str(server.project / "sub"))["id"])
@@ -83,7 +83,7 @@ def test_runs_of_a_project_that_was_moved_run_at_the_new_place(make_server: Call
         server.stop()
 
 
-def test_a_copy_of_a_project_leaves_the_runs_of_the_original_alone(make_server: Callable[..., LiveServer]) -> None:
+def test_copy_of_a_project_leaves_runs_of_the_original_alone(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     going = server.submit("touch began; until [ -e go ]; do sleep 0.1; done; exit 5")
     server.wait_for_status(going["id"], "running")
@@ -106,7 +106,7 @@ def test_a_copy_of_a_project_leaves_the_runs_of_the_original_alone(make_server: 
         copy.stop()
 
 
-def test_a_folder_at_a_place_that_is_none_of_ours_stops_no_start(make_server: Callable[..., LiveServer]) -> None:
+def test_foreign_folder_at_the_old_place_does_not_stop_the_start(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     run = server.wait_for_end(server.submit("echo here")["id"])
     server.stop()
@@ -116,7 +116,7 @@ def test_a_folder_at_a_place_that_is_none_of_ours_stops_no_start(make_server: Ca
     assert server.run(run["id"])["run_dir"] == run["run_dir"]
 
 
-def test_a_project_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_missing_project_is_reported(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="does not exist"):
         prepare_state(tmp_path / "nowhere")
     assert not (tmp_path / "nowhere").exists()

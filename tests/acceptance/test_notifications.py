@@ -1,4 +1,4 @@
-"""News reaches people: retried, once, across a kill; nothing waits for it; and the address is told to nobody."""
+"""Notifications reach people once, with retries and across a kill. They block nothing, and addresses stay secret."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def raise_alert(server: LiveServer, severity: str = "critical", message: str = "
 
 
 def delivered(server: LiveServer, status: str = "delivered") -> list[dict[str, Any]]:
-    """The deliveries, once all of them are so."""
+    """Return the deliveries once all of them have this status."""
 
     def all_there() -> list[dict[str, Any]]:
         found = server.get("/notifications")["deliveries"]
@@ -57,7 +57,7 @@ def files_with(server: LiveServer, secret: str) -> list[str]:
     return found.stdout.split()
 
 
-def test_an_alert_arrives_with_what_is_needed_to_answer_it(make_server: MakeServer) -> None:
+def test_alert_notification_has_what_is_needed_to_answer(make_server: MakeServer) -> None:
     with receiver() as hook:
         server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
         alert = raise_alert(server)
@@ -70,7 +70,7 @@ def test_an_alert_arrives_with_what_is_needed_to_answer_it(make_server: MakeServ
         assert delivered(server)[0]["attempts"] == 1
 
 
-def test_slack_gets_its_own_form_with_nothing_that_it_would_read_as_markup(make_server: MakeServer) -> None:
+def test_slack_gets_its_own_format_without_markup(make_server: MakeServer) -> None:
     with receiver() as hook:
         server = start(make_server, channel("slack"), LAB_HOOK=hook.url(SECRET))
         raise_alert(server, message="loss > 5 & <!channel>")
@@ -80,7 +80,7 @@ def test_slack_gets_its_own_form_with_nothing_that_it_would_read_as_markup(make_
         assert body["blocks"][0]["text"]["text"].endswith("*Critical: lr-0.1*\nloss &gt; 5 &amp; &lt;!channel&gt;")
 
 
-def test_a_receiver_that_fails_twice_is_tried_a_third_time_with_the_same_key(make_server: MakeServer) -> None:
+def test_receiver_that_fails_twice_gets_a_third_try_with_the_same_key(make_server: MakeServer) -> None:
     with receiver(lambda count: (503 if count < 3 else 204, {})) as hook:
         server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
         raise_alert(server)
@@ -88,7 +88,7 @@ def test_a_receiver_that_fails_twice_is_tried_a_third_time_with_the_same_key(mak
         assert len({headers["Idempotency-Key"] for _, headers, _ in hook.got}) == 1
 
 
-def test_after_five_tries_it_is_given_up_and_said(make_server: MakeServer) -> None:
+def test_delivery_is_given_up_after_five_tries_and_reported(make_server: MakeServer) -> None:
     with receiver(lambda _count: (404, {})) as hook:
         config = channel()
         server = start(make_server, config, LAB_HOOK=hook.url(SECRET), LABWRIGHT_NOTIFY_RETRY_SECONDS="0.001")
@@ -99,7 +99,7 @@ def test_after_five_tries_it_is_given_up_and_said(make_server: MakeServer) -> No
         assert notices[-1]["data"]["text"].startswith("The notification to webhook was given up after 5 tries")
 
 
-def test_one_that_hangs_holds_up_neither_the_other_channel_nor_the_runs(make_server: MakeServer) -> None:
+def test_hanging_receiver_blocks_neither_other_channels_nor_runs(make_server: MakeServer) -> None:
     with receiver(lambda _count: (0, {})) as hanging, receiver() as hook:
         config = channel(variable="SLOW_HOOK", name="slow") + channel(variable="LAB_HOOK", name="quick")
         hooks = {"SLOW_HOOK": hanging.url(SECRET), "LAB_HOOK": hook.url(SECRET)}
@@ -116,7 +116,7 @@ def test_one_that_hangs_holds_up_neither_the_other_channel_nor_the_runs(make_ser
         assert tried[0]["error"] == "no answer within 6 s" and tried[0]["channel"] == "slow"
 
 
-def test_a_kill_between_the_alert_and_its_delivery_loses_and_doubles_nothing(make_server: MakeServer) -> None:
+def test_kill_between_alert_and_delivery_loses_and_repeats_nothing(make_server: MakeServer) -> None:
     with receiver(lambda count: (0 if count == 1 else 200, {})) as hook:
         server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
         first = raise_alert(server)
@@ -132,7 +132,7 @@ def test_a_kill_between_the_alert_and_its_delivery_loses_and_doubles_nothing(mak
         assert len(delivered(server)) == 2
 
 
-def test_what_a_channel_did_not_ask_for_is_not_sent_to_it(make_server: MakeServer) -> None:
+def test_channel_gets_only_what_it_subscribed_to(make_server: MakeServer) -> None:
     with receiver() as alerts, receiver() as ends:
         config = channel(variable="A_HOOK", name="a", min_severity="critical")
         config += channel(variable="B_HOOK", name="b", events=["run_failed", "run_finished"])
@@ -151,7 +151,7 @@ def test_what_a_channel_did_not_ask_for_is_not_sent_to_it(make_server: MakeServe
         ]
 
 
-def test_a_redirect_is_not_followed(make_server: MakeServer) -> None:
+def test_redirect_is_not_followed(make_server: MakeServer) -> None:
     with receiver() as other, receiver(lambda _count: (307, {"Location": other.url("elsewhere")})) as hook:
         server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
         raise_alert(server)
@@ -160,7 +160,7 @@ def test_a_redirect_is_not_followed(make_server: MakeServer) -> None:
         assert "redirect" in server.get("/notifications")["deliveries"][0]["error"]
 
 
-def test_the_address_is_in_no_file_and_no_answer(make_server: MakeServer) -> None:
+def test_address_is_in_no_file_and_no_response(make_server: MakeServer) -> None:
     with receiver(lambda count: (500 if count < 4 else 200, {})) as hook:
         server = start(
             make_server,
@@ -181,7 +181,7 @@ def test_the_address_is_in_no_file_and_no_answer(make_server: MakeServer) -> Non
         assert files_with(server, SECRET) == []
 
 
-def test_a_wrong_configuration_is_said_at_start_and_no_server_comes_up(make_server: MakeServer) -> None:
+def test_invalid_channel_configuration_stops_the_start(make_server: MakeServer) -> None:
     server = make_server(BAD_HOOK=f"ftp://x/{SECRET}")
     (server.project / "labwright.toml").write_text(channel(variable="BAD_HOOK"))
     started = labwright(server, "up", "-d")
@@ -191,7 +191,7 @@ def test_a_wrong_configuration_is_said_at_start_and_no_server_comes_up(make_serv
     assert files_with(server, SECRET) == []
 
 
-def test_a_private_file_may_hold_the_address(make_server: MakeServer) -> None:
+def test_private_file_can_hold_the_address(make_server: MakeServer) -> None:
     with receiver() as hook:
         server = make_server(**FAST)
         (server.project / "labwright.toml").write_text('[[notify]]\nkind = "webhook"\nurl_file = "hook"')
@@ -202,7 +202,7 @@ def test_a_private_file_may_hold_the_address(make_server: MakeServer) -> None:
         wait_until(lambda: hook.got, "the message")
 
 
-def test_the_command_tests_the_channels_and_tells_how_it_went(make_server: MakeServer) -> None:
+def test_command_tests_the_channels_and_reports_the_results(make_server: MakeServer) -> None:
     with receiver() as hook:
         config = channel() + channel("slack", "DEAD_HOOK") + channel("desktop", "")
         server = start(make_server, config, LAB_HOOK=hook.url(SECRET), DEAD_HOOK="http://127.0.0.1:1/x", DISPLAY="")
@@ -215,7 +215,7 @@ def test_the_command_tests_the_channels_and_tells_how_it_went(make_server: MakeS
         assert "http://127.0.0.1:1/…" in listed and "desktop" in listed
 
 
-def test_a_desktop_is_told_by_notify_send(make_server: MakeServer, tmp_path: Any) -> None:
+def test_desktop_notification_uses_notify_send(make_server: MakeServer, tmp_path: Any) -> None:
     fake = tmp_path / "bin"
     fake.mkdir()
     (fake / "notify-send").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > {tmp_path}/said\n')
@@ -239,7 +239,7 @@ def test_without_a_channel_nothing_is_kept_and_a_test_says_what_to_do(server: Li
     assert server.call("POST", "/notifications/test").status == 409
 
 
-def test_a_new_channel_is_not_told_of_the_past(make_server: MakeServer) -> None:
+def test_new_channel_gets_no_past_events(make_server: MakeServer) -> None:
     with receiver() as hook:
         server = start(make_server, channel(), LAB_HOOK=hook.url(SECRET))
         server.stop()
@@ -254,14 +254,14 @@ def test_a_new_channel_is_not_told_of_the_past(make_server: MakeServer) -> None:
         assert [body["text"] for _, _, body in hook.got] == ["new"]
 
 
-def test_the_file_with_an_address_is_in_no_snapshot_and_no_diff(make_server: MakeServer) -> None:
+def test_file_with_an_address_is_in_no_snapshot_and_no_diff(make_server: MakeServer) -> None:
     server = make_server(**FAST)
     hook = server.project / "conf" / "hook.url"
     hook.parent.mkdir()
     hook.write_text(f"http://127.0.0.1:9/{SECRET}")
     hook.chmod(0o600)
     (server.project / "train.py").write_text("print(1)")
-    server.start()  # it is named only after this: the first snapshot holds it, and no diff shows it
+    server.start()  # it is configured only after this: the first snapshot has it, and no diff shows it
     old = server.post("/runs", {"command": "true"})
     (server.project / "labwright.toml").write_text('[[notify]]\nkind = "webhook"\nurl_file = "conf/hook.url"')
     new = server.post("/runs", {"command": "cat conf/hook.url", "use_snapshot": True})
@@ -274,7 +274,7 @@ def test_the_file_with_an_address_is_in_no_snapshot_and_no_diff(make_server: Mak
     assert not (server.project / ".labwright" / "runs" / new["id"] / "code" / "conf").exists()
 
 
-def test_a_webhook_answers_an_approval_once_and_its_token_lies_nowhere(make_server: MakeServer) -> None:
+def test_webhook_answers_an_approval_once_and_its_token_is_stored_nowhere(make_server: MakeServer) -> None:
     with receiver() as hook:
         config = channel(events=["approval"]) + "answers = true\n"
         server = start(make_server, config, LAB_HOOK=hook.url(SECRET))
@@ -299,7 +299,7 @@ def test_a_webhook_answers_an_approval_once_and_its_token_lies_nowhere(make_serv
         assert server.call("POST", path, {"approved": False}, token=given["token"]).status == 409
 
 
-def test_a_channel_that_was_not_allowed_to_answer_is_sent_no_token(make_server: MakeServer) -> None:
+def test_channel_without_permission_to_answer_gets_no_token(make_server: MakeServer) -> None:
     with receiver() as hook:
         server = start(make_server, channel(events=["approval"]), LAB_HOOK=hook.url(SECRET))
         server.post("/runs", {"command": "true", "name": "mine"})

@@ -1,4 +1,4 @@
-"""A state folder of an earlier version opens: everything in it can be read, and its work goes on."""
+"""A state folder of an earlier version opens: everything can be read, and its work continues."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_runs_sweeps_and_metrics_read_as_before(facts: Json, old: LiveServer) ->
         assert found["best"] == before["best"] or before["status"] != "completed"
 
 
-def test_plans_keep_their_status_their_approval_and_their_report(facts: Json, old: LiveServer) -> None:
+def test_plans_keep_status_approval_and_report(facts: Json, old: LiveServer) -> None:
     old.start()
     named = facts["named"]
     for name in ("draft", "completed", "approved"):
@@ -54,7 +54,7 @@ def test_plans_keep_their_status_their_approval_and_their_report(facts: Json, ol
     assert "fragile.py" in report["content"]
 
 
-def test_an_executing_plan_and_a_wild_loop_come_to_an_end(facts: Json, old: LiveServer) -> None:
+def test_executing_plan_and_wild_loop_come_to_an_end(facts: Json, old: LiveServer) -> None:
     (old.project / "hold").unlink()
     old.start()
     plan, loop = facts["named"]["executing"], facts["named"]["loop"]
@@ -63,7 +63,7 @@ def test_an_executing_plan_and_a_wild_loop_come_to_an_end(facts: Json, old: Live
     assert old.get(f"/wild/{loop}")["best"]["n"] >= 1
 
 
-def test_conversations_open_and_go_on(facts: Json, old: LiveServer) -> None:
+def test_conversations_open_and_continue(facts: Json, old: LiveServer) -> None:
     old.start()
     named = facts["named"]
     for session_id in (named["talk"], named["plan_talk"]):
@@ -74,7 +74,7 @@ def test_conversations_open_and_go_on(facts: Json, old: LiveServer) -> None:
     old.say(named["plan_talk"], "what failed?")
 
 
-def test_a_sidecar_of_the_earlier_version_is_followed_to_its_end(facts: Json, old: LiveServer, tmp_path: Path) -> None:
+def test_sidecar_of_the_earlier_version_is_followed_to_its_end(facts: Json, old: LiveServer, tmp_path: Path) -> None:
     run_id = facts["named"]["launching"]
     with start_sidecar(tmp_path, run_id) as sidecar:
         wait_until(lambda: "begun" in old.output(run_id), "the job to start")

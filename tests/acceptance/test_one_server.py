@@ -1,4 +1,4 @@
-"""One server a project, at an address that is free."""
+"""Each project has one server, at a free address."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.support.storage import try_to_start
 from tests.support.waiting import wait_until
 
 
-def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
+def test_second_server_is_refused_and_told_the_first_address(
     make_server: Callable[..., LiveServer],
 ) -> None:
     server = make_server().start()
@@ -50,14 +50,14 @@ def test_a_second_server_in_the_project_is_refused_and_told_where_the_first_is(
         b'{"host": "elsewhere"}',
     ],
 )
-def test_what_an_old_server_left_does_not_stop_the_next(tmp_path: Path, left: bytes) -> None:
+def test_leftovers_of_an_old_server_do_not_stop_the_next(tmp_path: Path, left: bytes) -> None:
     paths = prepare_state(tmp_path)
     paths.server.write_bytes(left)
     os.close(take_lock(paths))
 
 
 def left_locked(paths: ProjectPaths) -> tuple[int, int]:
-    """By a process that is gone, and by whoever has the lock from it; with its number."""
+    """Lock the project as an ended process whose child still has the lock, with its pid."""
     held = take_lock(paths)
     with subprocess.Popen(["true"]) as gone:
         killed = identity(gone.pid)
@@ -65,16 +65,16 @@ def left_locked(paths: ProjectPaths) -> tuple[int, int]:
     return held, killed.pid
 
 
-def test_a_lock_that_the_last_child_of_a_killed_server_still_has_is_waited_for(
+def test_start_waits_for_a_lock_held_by_a_killed_servers_last_child(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paths = prepare_state(tmp_path)
     held, _ = left_locked(paths)
-    monkeypatch.setattr(time, "sleep", lambda _: os.close(held))  # it comes to its exec
+    monkeypatch.setattr(time, "sleep", lambda _: os.close(held))  # until it reaches its exec
     os.close(take_lock(paths))
 
 
-def test_a_lock_that_somebody_keeps_is_not_waited_for_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_start_gives_up_on_a_lock_that_stays_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = prepare_state(tmp_path)
     held, killed = left_locked(paths)
     monkeypatch.setattr("labwright.server.server_lock._LAST_CHILD_SECONDS", 0.0)
@@ -83,7 +83,7 @@ def test_a_lock_that_somebody_keeps_is_not_waited_for_for_ever(tmp_path: Path, m
     os.close(held)
 
 
-def test_a_server_that_lives_on_another_machine_is_respected(tmp_path: Path) -> None:
+def test_live_server_on_another_machine_is_respected(tmp_path: Path) -> None:
     paths = prepare_state(tmp_path)
     told = {"host": "elsewhere", "url": "http://elsewhere:1", "pid": 7, "heartbeat": time.time()}
     paths.server.write_text(json.dumps(told))
@@ -91,26 +91,26 @@ def test_a_server_that_lives_on_another_machine_is_respected(tmp_path: Path) -> 
         take_lock(paths)
 
 
-def test_a_port_that_was_asked_for_must_be_free(make_server: Callable[..., LiveServer]) -> None:
+def test_requested_port_must_be_free(make_server: Callable[..., LiveServer]) -> None:
     server = make_server()
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = str(taken.getsockname()[1])
         done = try_to_start(server, "--port", number)
         assert f"Port {number}" in done.stderr
         assert "--port" in done.stderr
-        server.environment["LABWRIGHT_PORT"] = number  # the usual port gives way
+        server.environment["LABWRIGHT_PORT"] = number  # the default port is replaced by a free one
         server.start()
         assert not server.url.endswith(f":{number}")
 
 
 @pytest.mark.parametrize(("host", "port"), [("127.0.0.1", 99999), ("127.0.0.1", -1), ("no.such.host.invalid", 0)])
-def test_an_address_that_is_none_is_told(host: str, port: int) -> None:
+def test_invalid_address_is_reported(host: str, port: int) -> None:
     with pytest.raises(Invalid) as caught:
         listen(host, port, chosen=True)
     assert "--port" in caught.value.hint
 
 
-def test_a_server_that_starts_again_is_where_it_was_though_the_usual_port_is_taken() -> None:
+def test_restarted_server_keeps_its_port_though_the_default_is_taken() -> None:
     first, taken = listen("127.0.0.1", 0, chosen=False), listen("127.0.0.1", 0, chosen=False)
     first.socket.close()
     again = listen("127.0.0.1", taken.port, chosen=False, before=first.port)
@@ -121,10 +121,10 @@ def test_a_server_that_starts_again_is_where_it_was_though_the_usual_port_is_tak
 
 
 @pytest.mark.parametrize("nobody_set_it", [True, False])
-def test_a_server_stays_where_it_was_though_the_usual_port_is_free_again(
+def test_server_keeps_its_port_though_the_default_is_free_again(
     nobody_set_it: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its open pages know that place, and those of another project the usual one."""
+    """Its open pages know that port, and those of another project the default one."""
     before, free = listen("127.0.0.1", 0, chosen=False), listen("127.0.0.1", 0, chosen=False)
     before.socket.close()
     free.socket.close()
@@ -135,8 +135,8 @@ def test_a_server_stays_where_it_was_though_the_usual_port_is_free_again(
     assert again.port == (before.port if nobody_set_it else free.port)
 
 
-def test_a_port_that_somebody_else_takes_in_the_same_moment_gives_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both have bound it, which is allowed; who listens first has it."""
+def test_port_taken_at_the_same_moment_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both may bind the port; the first to listen gets it."""
     rival = socket.socket()
     rival.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     rival.bind(("127.0.0.1", 0))
@@ -157,29 +157,29 @@ def test_a_port_that_somebody_else_takes_in_the_same_moment_gives_way(monkeypatc
 
 
 @pytest.mark.parametrize("note", ["", "none", "-3", "99999999"])
-def test_a_note_of_the_last_port_that_is_none_stops_no_start(tmp_path: Path, note: str) -> None:
+def test_invalid_note_of_the_last_port_does_not_stop_the_start(tmp_path: Path, note: str) -> None:
     paths = prepare_state(tmp_path)
     assert last_port(paths) == 0
     paths.port.write_text(note)
     assert last_port(paths) == 0
 
 
-def test_a_server_notes_where_it_listens(make_server: Callable[..., LiveServer]) -> None:
+def test_server_notes_its_address(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     assert server.url.endswith(f":{last_port(ProjectPaths(server.project))}")
 
 
 def deleted(folder: Path) -> bool:
-    """The server writes there meanwhile."""
+    """Delete the folder while the server writes there."""
     shutil.rmtree(folder, ignore_errors=True)
     return not folder.exists()
 
 
 @pytest.mark.parametrize("all_of_it", [True, False])
-def test_a_server_whose_lock_was_deleted_ends_and_leaves_the_next_one_alone(
+def test_server_with_deleted_lock_ends_and_leaves_the_next_alone(
     make_server: Callable[..., LiveServer], all_of_it: bool
 ) -> None:
-    """By `git clean -fdx`, say: nobody would find it any more, and there would be two."""
+    """For example after `git clean -fdx`: nobody would find the server, and there would be two."""
     server = make_server().start()
     if all_of_it:
         wait_until(lambda: deleted(server.state), "all of it to be gone at once")

@@ -1,4 +1,4 @@
-"""What is built from a clone can be installed elsewhere and works there, with nothing of the clone around."""
+"""Packages built from a clone can be installed elsewhere and work there without the clone."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def tracked(*, under: str) -> set[str]:
     return {name for name in listed.stdout.split("\0") if name}
 
 
-def test_the_wheel_has_the_code_and_all_that_the_code_reads(built: Path) -> None:
+def test_wheel_has_the_code_and_the_files_it_reads(built: Path) -> None:
     (wheel,) = built.glob("labwright-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -40,15 +40,15 @@ def test_the_wheel_has_the_code_and_all_that_the_code_reads(built: Path) -> None
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests")]
 
 
-def test_the_source_archive_can_be_tested_and_built_from(built: Path) -> None:
+def test_source_archive_can_be_tested_and_built_from(built: Path) -> None:
     (archive,) = built.glob("labwright-*.tar.gz")
     with tarfile.open(archive) as tar:
         names = {name.split("/", 1)[1] for name in tar.getnames() if "/" in name}
     assert tracked(under=".") - names <= {name for name in tracked(under=".") if name.startswith(".")}
 
 
-def test_an_installed_wheel_serves_runs_and_says_its_version(built: Path, tmp_path: Path) -> None:
-    """Its dependencies are those of the tests; `make test-all` installs them too."""
+def test_installed_wheel_serves_runs_and_shows_its_version(built: Path, tmp_path: Path) -> None:
+    """It uses the dependencies of the tests; `make test-all` installs them too."""
     (wheel,) = built.glob("labwright-*.whl")
     place = tmp_path / "installed"
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index"]
@@ -58,7 +58,7 @@ def test_an_installed_wheel_serves_runs_and_says_its_version(built: Path, tmp_pa
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_an_empty_environment_and_pip_are_enough(built: Path, tmp_path: Path) -> None:
+def test_empty_environment_and_pip_are_enough(built: Path, tmp_path: Path) -> None:
     (wheel,) = built.glob("labwright-*.whl")
     place = tmp_path / "venv"
     subprocess.run([sys.executable, "-m", "venv", place], check=True)
@@ -98,5 +98,5 @@ def serves_and_runs(labwright: list[str], place: Path, tmp_path: Path, **environ
 
 
 def how_started(pid: int) -> str:
-    """The command and the environment of a process."""
+    """Return the command and the environment of a process."""
     return "".join(Path(f"/proc/{pid}/{name}").read_text() for name in ("cmdline", "environ"))

@@ -1,4 +1,4 @@
-"""A project without an environment: the plan makes it, as a tracked run that was approved, and its runs use it."""
+"""In a project without an environment, the plan creates it as a tracked, approved run, and its runs use it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ print(f"val_acc={helper.half(parser.parse_args().lr)}")
 HELPER = "def half(value):\n    return value / 2\n"
 GOAL = "find the best lr for train.py: 0.1 and 0.2, metric val_acc"
 STEP = "make_environment"
-# Makes what the real one would, as fast as it can; fails or waits where a file in the project says so.
+# Makes what the real uv would, as fast as possible. Fails or waits if a file in the project says so.
 UV = f"""#!/bin/sh
 echo "$@" >> uv.log
 case "$1" in
@@ -46,7 +46,7 @@ esac
 
 @pytest.fixture(scope="module")
 def bin_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """First on the path; no real uv, conda or environment beside it."""
+    """A folder that is first on the path, without a real uv, conda or environment."""
     folder = tmp_path_factory.mktemp("bin")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{folder}:{Path(sys.executable).resolve().parent}:/usr/bin:/bin")
@@ -68,7 +68,7 @@ def project(bin_folder: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def approved(bin_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project with two approved plans for the same, to be copied."""
+    """A project with two approved plans for the same goal, to be copied."""
     _write_uv(bin_folder)
     project = project_in(tmp_path_factory.mktemp("approved"), "helper\n")
     (project / "helper.txt").write_text(HELPER)
@@ -100,7 +100,7 @@ def made_runs(lab: Any, handle: PlanWorkspaceHandle) -> list[Any]:
     return [run for run in runs_of_plan(lab, handle) if STEP in run.tags]
 
 
-def test_with_nothing_else_there_venv_and_pip_make_it(project: Path) -> None:
+def test_without_other_tools_venv_and_pip_create_the_environment(project: Path) -> None:
     wheel = project / "helper-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as made:
         made.writestr("helper.py", HELPER)
@@ -111,7 +111,7 @@ def test_with_nothing_else_there_venv_and_pip_make_it(project: Path) -> None:
     handle = approved_plan(project, GOAL)
     command = read_ir(handle).workflow.environment
     assert "python3 -m venv .venv" in command and "pip install -r requirements.txt" in command
-    assert f"`{command}`" in handle.paths.text.read_text()  # what is reviewed is what is run
+    assert f"`{command}`" in handle.paths.text.read_text()  # what is reviewed is what runs
     assert not (project / ".venv").exists()
     facts: list[Any] = []
     with working_lab(project) as lab:
@@ -122,18 +122,18 @@ def test_with_nothing_else_there_venv_and_pip_make_it(project: Path) -> None:
         assert (run.command, run.status) == (command, RunStatus.FINISHED)
         assert all(run.command.startswith("source .venv/bin/activate && ") for run in trained)
         assert max(one.created_at for one in (run, *trained)) != run.created_at
-        assert execute(lab, handle).completed  # asked again, nothing is repeated
+        assert execute(lab, handle).completed  # a second request repeats nothing
         assert len(made_runs(lab, handle)) == 1
     told = [fact["fact"] for fact in facts if fact.get("step") == STEP]
     assert told == ["started", "launched", "finished"]
     assert "make_environment" in handle.read("results/report.md").decode()
 
 
-def test_the_approval_holds_before_and_after_it_is_made_and_not_when_it_is_changed(with_uv: Path) -> None:
+def test_approval_holds_before_and_after_creation_but_not_after_a_change(with_uv: Path) -> None:
     first, second = plans_of(with_uv)
     with working_lab(with_uv) as lab:
         assert execute(lab, first).completed
-        assert execute(lab, second).completed  # of the same environment
+        assert execute(lab, second).completed  # for the same environment
         assert calls(with_uv) == ["venv", "pip"]
         shutil.rmtree(with_uv / ".venv")
         assert execute(lab, second).completed
@@ -144,14 +144,14 @@ def test_the_approval_holds_before_and_after_it_is_made_and_not_when_it_is_chang
             execute(lab, second)
 
 
-def test_what_somebody_else_made_meanwhile_is_not_what_was_approved(with_uv: Path) -> None:
+def test_environment_made_by_somebody_else_is_not_the_approved_one(with_uv: Path) -> None:
     handle = plans_of(with_uv)[0]
     os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-m", "venv", "--without-pip", str(with_uv / ".venv")])
     with working_lab(with_uv) as lab, pytest.raises(Conflict, match="the environment changed"):
         execute(lab, handle)
 
 
-def test_a_failure_starts_no_run_and_the_next_attempt_begins_anew(with_uv: Path) -> None:
+def test_failure_starts_no_run_and_the_next_attempt_starts_over(with_uv: Path) -> None:
     (with_uv / "fail.txt").touch()
     handle = plans_of(with_uv)[0]
     with working_lab(with_uv) as lab:
@@ -171,9 +171,7 @@ def interrupted(_lab: Any, *_given: Any) -> None:
 
 
 @pytest.mark.parametrize("at", ["while it is made", "when it is made and not noted yet"])
-def test_a_restart_goes_on_with_the_run_that_is_under_way(
-    with_uv: Path, at: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_restart_continues_with_the_active_run(with_uv: Path, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
     handle = plans_of(with_uv)[0]
     stop = _stopped_while_made if at == "while it is made" else _ended_before_the_note
     with working_lab(with_uv) as lab:

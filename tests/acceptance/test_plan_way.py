@@ -1,4 +1,4 @@
-"""A plan's whole way through a live server: goal, workspace, review, execution, report; and what a kill does to it."""
+"""A plan on a live server from goal to report: workspace, review, execution; and kills in between."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from tests.support.planning import (
 from tests.support.waiting import wait_until
 
 MakeServer = Callable[..., LiveServer]
-# by example: a goal as in its README, made small; how many runs it asks for, with the baseline where that is apart
+# by example: its README's goal, made small, and how many runs it requests, with the baseline if that is separate
 GOALS = {
     "argparse-digits": ("lr 0.03 and 0.3 for train.py, max_steps 20, metric val_acc", 3),
     "bare-script": ("degree 1 and 5, max_steps 20, 2 seeds, lowest test_mse", 4),
@@ -45,7 +45,7 @@ GOALS = {
     "yaml-config": ("compare hidden 4 and 8 by accuracy, max_steps 20", 3),
 }
 
-# A script that tells of its whole configuration, as the guide to the SDK shows it.
+# A script that reports its whole configuration, as the SDK guide shows.
 TALKATIVE = """
 import argparse
 
@@ -66,7 +66,7 @@ _KILLED_IN = ("DraftReportDigest", "GenerateTaskTests", "ValidateWorkspace")
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[..., LiveServer]]:
-    """Servers in copies of examples, gone with all their runs when the test ends."""
+    """Make servers in copies of examples. They end with all their runs when the test ends."""
     made: list[LiveServer] = []
 
     def make(name: str = "bare-script") -> LiveServer:
@@ -85,7 +85,7 @@ def server(make: Callable[..., LiveServer]) -> LiveServer:
 
 
 @pytest.mark.parametrize("name", GOALS)
-def test_an_example_is_planned_rehearsed_approved_executed_and_reported(
+def test_example_is_planned_rehearsed_approved_executed_and_reported(
     make: Callable[..., LiveServer], name: str
 ) -> None:
     goal, runs = GOALS[name]
@@ -108,7 +108,7 @@ def test_an_example_is_planned_rehearsed_approved_executed_and_reported(
     assert any(file["path"].endswith(".svg") for file in report["files"])
 
 
-def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hide_the_baseline(
+def test_reported_configuration_does_not_split_seeds_or_hide_the_baseline(
     make: Callable[..., LiveServer],
 ) -> None:
     server = make()
@@ -123,7 +123,7 @@ def test_what_a_script_tells_of_its_configuration_does_not_part_its_seeds_or_hid
     assert "The baseline itself is the best" in report
 
 
-def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_others(make: MakeServer) -> None:
+def test_executing_a_completed_plan_again_repeats_only_failed_runs(make: MakeServer) -> None:
     server = make().start()
     plan_id = completed_with_failed_runs(server)
     execute(server, plan_id)
@@ -136,7 +136,7 @@ def test_a_completed_plan_is_executed_again_for_the_runs_that_failed_and_for_no_
     assert refused.status == 409 and b"completed, and none of its runs failed" in refused.body, refused.body
 
 
-def test_a_report_that_is_not_the_newest_says_so(make: MakeServer) -> None:
+def test_outdated_report_says_so(make: MakeServer) -> None:
     server = make().start()
     plan_id = completed_with_failed_runs(server)
     assert server.get(f"/plans/{plan_id}/report")["since"] == ""
@@ -152,7 +152,7 @@ def test_a_report_that_is_not_the_newest_says_so(make: MakeServer) -> None:
     assert report["since"] == "" and "- [x] Every run ends" in report["markdown"]
 
 
-def test_the_report_of_the_execution_before_is_told_from_that_of_the_one_that_goes(make: MakeServer) -> None:
+def test_report_says_while_another_execution_is_active(make: MakeServer) -> None:
     server = make().start()
     plan_id = completed_with_failed_runs(server)
     (server.project / "hold").touch()
@@ -163,7 +163,7 @@ def test_the_report_of_the_execution_before_is_told_from_that_of_the_one_that_go
     assert server.get(f"/plans/{plan_id}/report")["since"] == ""
 
 
-def test_a_failed_plan_that_is_checked_again_is_executed_for_its_failed_runs(make: MakeServer) -> None:
+def test_failed_plan_checked_again_repeats_only_its_failed_runs(make: MakeServer) -> None:
     server = make()
     (server.project / "fragile.py").write_text(FRAGILE)
     plan_id = compiled(server.start(), "lr 0.1 and 0.3 for fragile.py, lowest loss")["id"]
@@ -177,8 +177,8 @@ def test_a_failed_plan_that_is_checked_again_is_executed_for_its_failed_runs(mak
     assert executed(server, plan_id)["status"] == "completed"
 
 
-def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(server: LiveServer) -> None:
-    """One plan, from its goal to its end: the server is stopped at once, then killed at each turn."""
+def test_stop_and_kills_on_the_way_repeat_and_duplicate_nothing(server: LiveServer) -> None:
+    """One plan from goal to end: the server is stopped first, then killed at each step."""
     plan_id = request_plan(server)
     server.stop()
     server.start()
@@ -190,7 +190,7 @@ def test_a_stop_and_kills_on_the_way_repeat_nothing_and_start_nothing_twice(serv
     assert (plan["planning"]["status"], plan["version"]) == ("waiting_for_review", 2)
     begun = Counter(started(server, plan_id))
     assert set(begun) == set(NODES) - {"FinalHandoffCheck"}
-    assert sum(begun.values()) <= len(begun) + len(_KILLED_IN) + 1  # those that were under way and had not finished
+    assert sum(begun.values()) <= len(begun) + len(_KILLED_IN) + 1  # those that were active and had not finished
     digest = server.get(f"/plans/{plan_id}/workspace")["digest"]
     assert approved(server, plan_id)["planning"]["approval"]["digest"] == digest
     execute(server, plan_id)
@@ -213,7 +213,7 @@ def _check_ran_once(server: LiveServer, plan: dict[str, Any]) -> None:
     assert names == {"summarise": 1, "choose_best": 1, "compare_with_baseline": 1, "write_table": 1}
 
 
-def test_what_is_stopped_ends_with_all_it_started_and_can_be_executed_again(make: Callable[..., LiveServer]) -> None:
+def test_stopped_plan_ends_all_it_started_and_can_be_executed_again(make: Callable[..., LiveServer]) -> None:
     server = make()
     script = server.project / "fit.py"
     script.write_text(f"import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n{script.read_text()}")
@@ -233,7 +233,7 @@ def test_what_is_stopped_ends_with_all_it_started_and_can_be_executed_again(make
 
 
 def _check_a_pause_is_told(server: LiveServer, plan_id: str) -> None:
-    """In the plan itself, for as long as it waits."""
+    """Check that the plan itself reports the pause while it waits."""
 
     def why() -> str:
         return str(server.get(f"/plans/{plan_id}")["status_reason"])
@@ -245,7 +245,7 @@ def _check_a_pause_is_told(server: LiveServer, plan_id: str) -> None:
     wait_until(lambda: why() == "", "the end of it to be told")
 
 
-def test_a_plan_that_fails_while_its_sweep_is_paused_leaves_no_run_in_the_queue(
+def test_plan_that_fails_during_a_sweep_pause_leaves_no_queued_run(
     make: Callable[..., LiveServer],
 ) -> None:
     server = make()
@@ -270,7 +270,7 @@ def test_a_plan_that_fails_while_its_sweep_is_paused_leaves_no_run_in_the_queue(
     assert plan["status"] == "completed", plan["status_reason"]
 
 
-def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: Callable[..., LiveServer]) -> None:
+def test_chosen_model_plans_and_its_wrong_answers_are_reported(make: Callable[..., LiveServer]) -> None:
     server = make()
     with model_server("openai", Turn(calls=((TOOL, '{"summary": 1}'),))) as provider:
         chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
@@ -281,7 +281,7 @@ def test_where_a_model_is_chosen_it_plans_and_its_wrong_answers_are_told(make: C
     assert "summary" in plan["planning"]["error"]
 
 
-def test_a_plan_is_stopped_while_its_model_is_still_answering(make: Callable[..., LiveServer]) -> None:
+def test_plan_can_be_stopped_while_its_model_is_answering(make: Callable[..., LiveServer]) -> None:
     server = make()
     with model_server("openai", Turn(text=("so ", "slow"), drip_seconds=30)) as provider:
         chosen = {"LABWRIGHT_MODEL": "openai:m", "OPENAI_BASE_URL": provider.url, "OPENAI_API_KEY": "k"}
@@ -294,8 +294,8 @@ def test_a_plan_is_stopped_while_its_model_is_still_answering(make: Callable[...
         assert len(provider.asked) == 1
 
 
-@pytest.mark.slow  # a dozen jobs one after the other, each through Slurm's queue
-def test_a_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+@pytest.mark.slow  # a dozen jobs in sequence, each through Slurm's queue
+def test_plan_is_rehearsed_and_executed_on_slurm(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(slurm)
     shutil.copy(EXAMPLES / "bare-script" / "fit.py", server.project)
     server.start()

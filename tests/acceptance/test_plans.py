@@ -1,4 +1,4 @@
-"""Plans over HTTP: kept whatever their form, and versioned. What kills do to them is in `test_plans_killed`."""
+"""Plans over HTTP: stored in any form, and versioned. `test_plans_killed` covers kills."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def plan_events(lab: LiveServer, plan_id: str) -> list[tuple[str, Any]]:
     return [(event["type"], event["data"]) for event in found if event["data"]["plan_id"] == plan_id]
 
 
-def test_a_plan_is_kept_with_its_sections(lab: LiveServer) -> None:
+def test_plan_is_stored_with_its_sections(lab: LiveServer) -> None:
     answer = lab.call("POST", "/plans", BODY)
     assert answer.status == 201
     plan = answer.json
@@ -78,7 +78,7 @@ def test_a_plan_is_kept_with_its_sections(lab: LiveServer) -> None:
         "x\n" * 2_000_000,
     ],
 )
-def test_a_text_of_any_form_is_kept_to_the_byte(lab: LiveServer, text: str) -> None:
+def test_text_of_any_form_is_stored_exactly(lab: LiveServer, text: str) -> None:
     plan = lab.post("/plans", {**BODY, "raw_markdown": text})
     assert plan["raw_markdown"] == text
     assert lab.get(f"/plans/{plan['id']}")["raw_markdown"] == text
@@ -98,19 +98,19 @@ def test_a_text_of_any_form_is_kept_to_the_byte(lab: LiveServer, text: str) -> N
         {**BODY, "session_id": "../x"},
     ],
 )
-def test_a_request_of_the_wrong_form_makes_nothing(lab: LiveServer, body: Any) -> None:
+def test_invalid_request_creates_nothing(lab: LiveServer, body: Any) -> None:
     before = sorted(path.name for path in (lab.state / "plans").iterdir())
     assert lab.call("POST", "/plans", body).status == 422
     assert sorted(path.name for path in (lab.state / "plans").iterdir()) == before
 
 
-def test_more_than_a_request_may_hold_is_refused(lab: LiveServer) -> None:
+def test_too_large_request_is_refused(lab: LiveServer) -> None:
     assert lab.call("POST", "/plans", {**BODY, "raw_markdown": "x" * (8 << 20)}).status == 413
     plan = lab.post("/plans", {**BODY, "raw_markdown": "x" * ((8 << 20) - 1000)})
     assert [error["line"] for error in plan["format"]["errors"]] == [1]
 
 
-def test_the_same_key_makes_one_plan(lab: LiveServer) -> None:
+def test_same_key_makes_one_plan(lab: LiveServer) -> None:
     def create(_: int) -> Any:
         return lab.call("POST", "/plans", BODY, headers={"Idempotency-Key": "once"}).json
 
@@ -144,14 +144,14 @@ def test_plans_are_listed_in_pages_by_status_and_session(lab: LiveServer) -> Non
 @pytest.mark.parametrize(
     "name", ["plan-0000000000", "..", "%2e%2e%2f..%2fetc", "a%2fb", "%00", "x" * 3000, "con", "%ff"]
 )
-def test_an_id_that_is_none_leads_nowhere(lab: LiveServer, name: str) -> None:
+def test_invalid_id_is_not_found(lab: LiveServer, name: str) -> None:
     for method, path in (("GET", ""), ("PATCH", ""), ("DELETE", ""), ("GET", "/versions"), ("POST", "/archive")):
         answer = lab.call(method, f"/plans/{name}{path}", {} if method == "PATCH" else None)
         assert answer.status in (404, 405), (method, answer.body)
         assert answer.json["error"]["message"]
 
 
-def test_an_edit_is_a_new_version(lab: LiveServer) -> None:
+def test_edit_is_a_new_version(lab: LiveServer) -> None:
     plan_id = lab.post("/plans", BODY)["id"]
     edited = patch(lab, plan_id, raw_markdown="not a plan", version=1)
     assert (edited["version"], edited["valid"], edited["raw_markdown"]) == (2, False, "not a plan")
@@ -176,7 +176,7 @@ def test_an_edit_is_a_new_version(lab: LiveServer) -> None:
     ]
 
 
-def test_two_people_who_edit_one_version_do_not_overwrite_each_other(lab: LiveServer) -> None:
+def test_two_editors_of_one_version_do_not_overwrite_each_other(lab: LiveServer) -> None:
     plan_id = lab.post("/plans", BODY)["id"]
 
     def edit(number: int) -> int:
@@ -186,7 +186,7 @@ def test_two_people_who_edit_one_version_do_not_overwrite_each_other(lab: LiveSe
         assert sorted(pool.map(edit, range(6))) == [200, *[409] * 5]
 
 
-def test_many_edits_at_once_leave_folder_and_database_the_same(lab: LiveServer) -> None:
+def test_concurrent_edits_leave_folder_and_database_the_same(lab: LiveServer) -> None:
     plan_id = lab.post("/plans", BODY)["id"]
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: patch(lab, plan_id, raw_markdown=f"text {number}"), range(24)))
@@ -197,7 +197,7 @@ def test_many_edits_at_once_leave_folder_and_database_the_same(lab: LiveServer) 
     assert folder.paths.text.read_text() == plan["raw_markdown"]
 
 
-def test_an_archived_plan_stays_as_it_is(lab: LiveServer) -> None:
+def test_archived_plan_cannot_change(lab: LiveServer) -> None:
     plan_id = lab.post("/plans", BODY)["id"]
     assert lab.post(f"/plans/{plan_id}/archive")["status"] == "archived"
     assert lab.call("POST", f"/plans/{plan_id}/archive").status == 409
@@ -222,7 +222,7 @@ def test_agents_write_viewers_read_and_only_a_person_deletes(lab: LiveServer) ->
     assert not (lab.state / "plans" / made.json["id"]).exists()
 
 
-def test_an_agent_neither_archives_nor_stops_a_plan_of_somebody_else(lab: LiveServer) -> None:
+def test_agent_cannot_archive_or_stop_a_plan_of_somebody_else(lab: LiveServer) -> None:
     agent, other = mint(lab.token, Scope.AGENT, "a", 60.0), mint(lab.token, Scope.AGENT, "chat-0123456789", 60.0)
     theirs = lab.post("/plans", BODY)["id"]
     for verb, token in itertools.product(("archive", "stop"), (agent, other)):
@@ -234,7 +234,7 @@ def test_an_agent_neither_archives_nor_stops_a_plan_of_somebody_else(lab: LiveSe
     assert lab.call("POST", f"/plans/{own}/archive", token=agent).json["status"] == "archived"
 
 
-def test_the_seeds_own_call_saves_a_plan(lab: LiveServer) -> None:
+def test_call_from_the_seed_prompts_saves_a_plan(lab: LiveServer) -> None:
     body = json.dumps(
         {"title": "t", "goal": read_objective(), "session_id": None, "raw_markdown": GOOD}, ensure_ascii=False
     )

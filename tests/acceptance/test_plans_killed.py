@@ -1,4 +1,4 @@
-"""Plans are safe from kills: each is killed at one line of a verb, and looked at by the lab that opens after it."""
+"""Plans survive kills. Each verb is killed at one line, and the next lab that opens checks the result."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ getattr(plans, verb)(lab, *given[0], actor=Actor(Scope.PERSON), **given[1], **ke
 
 @contextlib.contextmanager
 def opened(project: Path) -> Iterator[Lab]:
-    """As a server has it after its start."""
+    """Open the lab as a server has it after its start."""
     lab = open_lab(prepare_state(project), Settings(lease_dir=str(project / "leases")), "")
     try:
         yield lab
@@ -91,7 +91,7 @@ def opened(project: Path) -> Iterator[Lab]:
 
 
 def killed_at(project: Path, point: str, verb: str, *given: Any, **named: Any) -> None:
-    """A process that does this, and is killed at this point of it."""
+    """Run a process that calls the verb and is killed at this point."""
     script = KILLED.replace("@POINT@", point)
     command = [sys.executable, "-c", script, str(project), verb, json.dumps([given, named])]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
@@ -118,7 +118,7 @@ def texts_of(lab: Lab, plan_id: str) -> list[str]:
     return [version.raw_markdown for version in plans.versions(lab, plan_id, 100, None)[0]]
 
 
-def test_a_kill_before_the_commit_leaves_no_plan(tmp_path: Path) -> None:
+def test_kill_before_the_commit_leaves_no_plan(tmp_path: Path) -> None:
     killed_at(tmp_path, BEFORE_COMMIT, "create_document", **TEXTS)
     with opened(tmp_path) as lab:
         assert listed(lab) == []
@@ -133,7 +133,7 @@ def test_a_kill_before_the_commit_leaves_no_plan(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("point", [AFTER_COMMIT, BETWEEN_RENAMES], ids=["after commit", "between renames"])
-def test_a_kill_after_the_commit_loses_nothing(tmp_path: Path, point: str) -> None:
+def test_kill_after_the_commit_loses_nothing(tmp_path: Path, point: str) -> None:
     with opened(tmp_path) as lab:
         old = create(lab)["id"]
     killed_at(tmp_path, point, "update_document", old, {"raw_markdown": "second"})
@@ -149,7 +149,7 @@ def test_a_kill_after_the_commit_loses_nothing(tmp_path: Path, point: str) -> No
 
 
 @pytest.mark.parametrize("point", [BEFORE_COMMIT, BETWEEN_RENAMES], ids=["before commit", "between renames"])
-def test_a_kill_and_a_lost_database_leave_a_whole_version(tmp_path: Path, point: str) -> None:
+def test_kill_and_a_lost_database_leave_a_complete_version(tmp_path: Path, point: str) -> None:
     with opened(tmp_path) as lab:
         plan_id = create(lab)["id"]
     killed_at(tmp_path, point, "update_document", plan_id, {"raw_markdown": "second"})
@@ -161,7 +161,7 @@ def test_a_kill_and_a_lost_database_leave_a_whole_version(tmp_path: Path, point:
         assert texts_of(lab, plan_id) == ["third", GOOD]
 
 
-def test_a_kill_in_a_delete_brings_nothing_back_that_is_gone(tmp_path: Path) -> None:
+def test_kill_during_a_delete_restores_nothing_deleted(tmp_path: Path) -> None:
     with opened(tmp_path) as lab:
         plan_id = create(lab)["id"]
     killed_at(tmp_path, BEFORE_DELETE_COMMIT, "delete", plan_id)
@@ -176,7 +176,7 @@ def test_a_kill_in_a_delete_brings_nothing_back_that_is_gone(tmp_path: Path) -> 
         assert listed(lab) == []
 
 
-def test_a_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
+def test_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
     with opened(tmp_path) as lab:
         made = [create(lab, title=f"plan {i}", session_id="s")["id"] for i in range(4)]
         patch(lab, made[0], raw_markdown="\0 second \u202e", goal="other")
@@ -196,7 +196,7 @@ def test_a_rebuild_restores_plans_from_their_folders(tmp_path: Path) -> None:
         assert listed(lab) == [made[3], made[0]]
 
 
-def test_a_folder_that_was_removed_is_written_again(tmp_path: Path) -> None:
+def test_removed_folder_is_written_again(tmp_path: Path) -> None:
     with opened(tmp_path) as lab:
         plan_id = create(lab)["id"]
         patch(lab, plan_id, raw_markdown="second")

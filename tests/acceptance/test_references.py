@@ -1,4 +1,4 @@
-"""A name, an id, the beginning of an id or `last` names a run, a sweep or a plan in every HTTP call."""
+"""A name, an id, an id prefix or `last` identifies a run, a sweep or a plan in every HTTP call."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_queries_take_names(lab: LiveServer) -> None:
     assert lab.call("GET", "/alerts?run_id=nobody").status == 404
 
 
-def test_bodies_take_names_and_repeats_with_a_key_make_nothing_new(lab: LiveServer) -> None:
+def test_bodies_take_names_and_repeats_with_a_key_create_nothing(lab: LiveServer) -> None:
     sweep, parent = create_sweep(lab, "a sweep of its own"), create_run(lab, "the parent")
     run = create_run(lab, "child", sweep_id="a sweep of its own", parent_run_id="the parent", after=["the parent"])
     assert (run["sweep_id"], run["parent_run_id"], run["after"]) == (sweep["id"], parent["id"], [parent["id"]])
@@ -98,7 +98,7 @@ def test_bodies_take_names_and_repeats_with_a_key_make_nothing_new(lab: LiveServ
 
 
 @pytest.mark.parametrize("noun", ["run", "sweep", "plan"])
-def test_what_nobody_has_is_not_found_and_what_several_have_lists_them(lab: LiveServer, noun: str) -> None:
+def test_unknown_name_is_not_found_and_ambiguous_name_lists_matches(lab: LiveServer, noun: str) -> None:
     create = {"run": create_run, "sweep": create_sweep, "plan": create_plan}[noun]
     made = [create(lab, f"{noun} {number}")["id"] for number in range(2)]
     missing = lab.call("GET", f"/{noun}s/nothing-like-it")
@@ -109,7 +109,7 @@ def test_what_nobody_has_is_not_found_and_what_several_have_lists_them(lab: Live
     assert len(made) == len(set(made))
 
 
-def test_a_token_that_may_not_call_a_route_learns_nothing_about_names(lab: LiveServer) -> None:
+def test_token_without_access_learns_nothing_about_names(lab: LiveServer) -> None:
     viewer = mint(lab.token, Scope.VIEWER, "visitor", 600)
     for path, body in (("/runs/nobody/stop", None), ("/runs", {"command": "true", "sweep_id": "nobody"})):
         assert lab.call("POST", path, body, token=viewer).status == 403

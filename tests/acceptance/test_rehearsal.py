@@ -1,4 +1,4 @@
-"""A plan is rehearsed before the review: what would fail is caught in the script's own words, and leaves no trace."""
+"""A plan is rehearsed before review: failures are caught with the script's own message, and leave no trace."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def project(planned: Path, tmp_path: Path) -> Path:
 
 
 def rehearse(project: Path, **options: Any) -> tuple[Rehearsal, list[Run]]:
-    """What came of it, and its runs."""
+    """Return the result of the rehearsal, and its runs."""
     handle = plan_of(project)
     with working_lab(project) as lab:
         found = rehearse_on(lab, PERSON, **options)(handle, scan_project(project))
@@ -98,7 +98,7 @@ def rehearse(project: Path, **options: Any) -> tuple[Rehearsal, list[Run]]:
         return found, runs_of_plan(lab, handle)
 
 
-def test_every_way_is_tried_short_and_leaves_nothing_behind(project: Path) -> None:
+def test_every_variant_is_tried_briefly_and_leaves_nothing_behind(project: Path) -> None:
     write_script(project, 'open("written.txt", "w").write("x")\nos.makedirs("out", exist_ok=True)')
     (project / "data.bin").write_bytes(b"d" * (2 << 20))
     before = sorted(path.name for path in project.iterdir())
@@ -124,7 +124,7 @@ def test_every_way_is_tried_short_and_leaves_nothing_behind(project: Path) -> No
         ("open('train.bin', 'r+').write('x')", "Read-only file system"),
     ],
 )
-def test_what_would_fail_is_told_in_the_scripts_own_words(project: Path, body: str, words: str) -> None:
+def test_failure_is_reported_with_the_scripts_own_message(project: Path, body: str, words: str) -> None:
     write_script(project, body)
     (project / "train.bin").write_bytes(b"d" * (2 << 20))  # data: behind a link, read-only
     rehearsal, _found = rehearse(project)
@@ -132,7 +132,7 @@ def test_what_would_fail_is_told_in_the_scripts_own_words(project: Path, body: s
     assert words in rehearsal.reason
 
 
-def test_a_flag_that_the_script_does_not_take_is_caught(project: Path) -> None:
+def test_unknown_flag_is_caught(project: Path) -> None:
     write_script(project)
     text = (project / "train.py").read_text()
     (project / "train.py").write_text(text.replace('"--lr"', '"--rate"').replace("options.lr", "options.rate"))
@@ -144,17 +144,15 @@ def test_a_flag_that_the_script_does_not_take_is_caught(project: Path) -> None:
     ("full", "outcome", "words"),
     [("50", "failed", "without reporting val_acc"), ("-1", "passed", "no run of it came so far as to report val_acc")],
 )
-def test_runs_that_end_without_the_metric_do_not_pass_in_silence(
-    project: Path, full: str, outcome: str, words: str
-) -> None:
-    """Where it is logged to something that nobody reads. How long a whole run is, the second script does not say."""
+def test_runs_without_the_metric_do_not_pass_silently(project: Path, full: str, outcome: str, words: str) -> None:
+    """The metric goes to a place that nobody reads. The second script does not say how long a whole run is."""
     write_script(project, "print = lambda *_, **__: None", flag=MAX_STEPS.replace("50", full))
     rehearsal, _found = rehearse(project)
     assert rehearsal.outcome == outcome and words in rehearsal.reason
     assert not any(run.reported for run in rehearsal.runs)
 
 
-def test_what_fails_in_rehearsal_is_not_validated(project: Path) -> None:
+def test_plan_that_fails_rehearsal_is_not_validated(project: Path) -> None:
     write_script(project, "raise SystemExit('no data')")
     handle = plan_of(project)
     with working_lab(project) as lab:
@@ -166,8 +164,8 @@ def test_what_fails_in_rehearsal_is_not_validated(project: Path) -> None:
     assert (written.outcome, written.digest) == ("failed", state.validated_digest)
 
 
-def test_what_failed_in_rehearsal_may_be_approved_and_still_cannot_run(project: Path) -> None:
-    """Until it passes, or somebody says that it goes without; the record in the workspace decides nothing."""
+def test_plan_that_failed_rehearsal_can_be_approved_but_not_run(project: Path) -> None:
+    """It can run once it passes, or if somebody skips the rehearsal. The record in the workspace decides nothing."""
     write_script(project, "raise SystemExit('no data')")
     handle, scan = plan_of(project), scan_project(project)
     with working_lab(project) as lab:
@@ -186,8 +184,8 @@ def test_what_failed_in_rehearsal_may_be_approved_and_still_cannot_run(project: 
 
 
 @pytest.mark.skipif(not Path(tempfile.gettempdir()).is_relative_to("/tmp"), reason="the sandbox empties /tmp alone")
-def test_an_environment_in_the_emptied_folder_is_seen_with_what_it_links_to(project: Path, tmp_path: Path) -> None:
-    """Behind a link, as several projects share one; a package of it is worked on elsewhere."""
+def test_environment_in_the_hidden_folder_is_visible_with_its_links(project: Path, tmp_path: Path) -> None:
+    """It is behind a link, as several projects share one, and one of its packages is installed in place."""
     venv.create(tmp_path / "shared", symlinks=True)
     (project / ".venv").symlink_to(tmp_path / "shared")
     (packages,) = (tmp_path / "shared").glob("lib/python3*/site-packages")
@@ -209,36 +207,36 @@ def test_without_a_server_the_record_says_so(planned: Path) -> None:
     assert written.outcome == "not_possible" and "no server" in written.reason
 
 
-def test_a_script_that_needs_the_network_is_not_called_broken(project: Path) -> None:
+def test_script_that_needs_the_network_is_not_called_broken(project: Path) -> None:
     write_script(project, "import urllib.request\nurllib.request.urlopen('http://example.org', timeout=5)")
     rehearsal, _found = rehearse(project)
     assert rehearsal.outcome == "not_possible" and "needs the network" in rehearsal.reason
 
 
 @pytest.mark.skipif(not Path(tempfile.gettempdir()).is_relative_to("/tmp"), reason="the sandbox empties /tmp alone")
-def test_a_script_whose_data_lies_in_the_emptied_folder_is_not_called_broken(project: Path, tmp_path: Path) -> None:
+def test_script_with_data_in_the_hidden_folder_is_not_called_broken(project: Path, tmp_path: Path) -> None:
     data = tmp_path / "data.csv"
     write_script(project, f"open({str(data)!r})")
     rehearsal, _found = rehearse(project)
-    assert rehearsal.outcome == "failed" and "No such file" in rehearsal.reason  # it is nowhere
+    assert rehearsal.outcome == "failed" and "No such file" in rehearsal.reason  # it exists nowhere
     data.touch()
     rehearsal, _found = rehearse(project)
     assert rehearsal.outcome == "not_possible" and f"needs {data}, and" in rehearsal.reason
 
 
-def test_code_for_gpus_is_not_tried_on_a_machine_without(project: Path) -> None:
+def test_gpu_code_is_not_tried_on_a_machine_without_gpus(project: Path) -> None:
     write_script(project, "if False:\n    torch.zeros(1).cuda()")
     rehearsal, found = rehearse(project)
     assert (rehearsal.outcome, found) == ("not_possible", [])
     assert "takes a GPU for granted" in rehearsal.reason
 
 
-def test_it_can_be_switched_off_and_then_says_so(project: Path) -> None:
+def test_rehearsal_can_be_switched_off_and_says_so(project: Path) -> None:
     rehearsal, found = rehearse(project, enabled=False)
     assert (rehearsal.outcome, found) == ("off", [])
 
 
-def test_without_a_flag_that_makes_it_short_a_time_limit_does(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_script_without_a_shortening_flag_gets_a_time_limit(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(on_lab, "_RUN_SECONDS", 1.5)
     write_script(project, "time.sleep(60)", flag="")
     rehearsal, _found = rehearse(project)
@@ -249,7 +247,7 @@ def test_without_a_flag_that_makes_it_short_a_time_limit_does(project: Path, mon
     assert "longer than" in rehearsal.prediction.basis
 
 
-def test_a_rehearsal_that_waits_for_a_place_says_for_whom(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_waiting_rehearsal_says_which_runs_it_waits_for(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "_UNTOLD_SECONDS", 0.0)
     monkeypatch.setattr(trials, "_PATIENCE_SECONDS", 3.0)
     with working_lab(project, max_parallel=1) as lab:
@@ -266,8 +264,8 @@ def test_a_rehearsal_that_waits_for_a_place_says_for_whom(project: Path, monkeyp
     assert found.outcome == "not_possible" and other.id in found.reason
 
 
-def test_it_sees_no_secrets_and_cannot_write_outside(project: Path) -> None:
-    """The token of the server, and a folder beside the project."""
+def test_rehearsal_sees_no_secrets_and_cannot_write_outside(project: Path) -> None:
+    """The secret is the server's token, and the outside is a folder beside the project."""
     outside = project.parent / "outside"
     outside.mkdir()
     write_script(project, f"""
@@ -296,7 +294,7 @@ rehearse(Path(sys.argv[1]))
 """
 
 
-def test_a_kill_leaves_copies_that_the_next_start_removes(project: Path) -> None:
+def test_copies_left_by_a_kill_are_removed_at_the_next_start(project: Path) -> None:
     write_script(project, "while os.path.exists('/tmp/labwright-project/hold.txt'):\n    time.sleep(0.02)")
     (project / "hold.txt").touch()
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
@@ -315,7 +313,7 @@ def test_a_kill_leaves_copies_that_the_next_start_removes(project: Path) -> None
         assert not list(copies.iterdir())
 
 
-def test_a_rehearsal_that_was_interrupted_goes_on_and_starts_nothing_twice(project: Path) -> None:
+def test_interrupted_rehearsal_continues_and_starts_nothing_twice(project: Path) -> None:
     handle, token = plan_of(project), json.dumps({"token": "abcdef"}).encode()
     handle.write("validation/rehearsal.pending.json", token)
     first, _found = rehearse(project)

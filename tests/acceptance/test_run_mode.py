@@ -1,4 +1,4 @@
-"""An approved plan runs to its report: on real runs, through kills, stops, failures and changes after the approval."""
+"""An approved plan runs to its report: on real runs, through kills, stops, failures and later changes."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def project(planned: Path, tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def executed(planned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, Lab]]:
-    """The plan after its execution, for tests that only look."""
+    """The plan after its execution, for tests that only read it."""
     project = copied(planned, tmp_path_factory.mktemp("executed"))
     with working_lab(project) as lab:
         outcome = execute(lab, plan_of(project))
@@ -69,7 +69,7 @@ def executed(planned: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterato
         yield project, lab
 
 
-def test_it_becomes_a_report_with_its_runs_and_pictures(executed: tuple[Path, Lab]) -> None:
+def test_plan_ends_with_a_report_of_its_runs_and_pictures(executed: tuple[Path, Lab]) -> None:
     project, lab = executed
     (experiment,) = numbers_of(project)["experiments"]
     in_sweep = {run.id for run in runs_of_plan(lab, plan_of(project)) if [run.sweep_id] == experiment["sweep_ids"]}
@@ -83,8 +83,8 @@ def test_it_becomes_a_report_with_its_runs_and_pictures(executed: tuple[Path, La
         ElementTree.fromstring(plan_of(project).read(f"results/{file}"))
 
 
-def test_the_runs_are_exactly_those_of_the_plan(executed: tuple[Path, Lab]) -> None:
-    """Grid and seeds, and the baseline, which here is in the grid; nothing else, and each with the plan's id."""
+def test_runs_are_exactly_those_of_the_plan(executed: tuple[Path, Lab]) -> None:
+    """Grid, seeds and the baseline, which is in the grid here. Nothing else runs, and each run has the plan's id."""
     project, lab = executed
     found = runs_of_plan(lab, plan_of(project))
     of_sweep = [run for run in found if run.sweep_id]
@@ -96,7 +96,7 @@ def test_the_runs_are_exactly_those_of_the_plan(executed: tuple[Path, Lab]) -> N
     assert all("plan" in run.tags for run in found)
 
 
-def test_a_plans_sweep_cannot_be_extended_past_what_was_approved(executed: tuple[Path, Lab]) -> None:
+def test_sweep_of_a_plan_cannot_be_extended_past_the_approval(executed: tuple[Path, Lab]) -> None:
     project, lab = executed
     sweep_id = next(run.sweep_id for run in runs_of_plan(lab, plan_of(project)) if run.sweep_id)
     with pytest.raises(Conflict, match="belongs to plan"):
@@ -124,7 +124,7 @@ def add_module(project: Path) -> None:
         (add_module, "project's json.py changed"),
     ],
 )
-def test_what_changed_after_the_approval_is_told_and_nothing_starts(project: Path, change: Any, words: str) -> None:
+def test_change_after_approval_is_reported_and_nothing_starts(project: Path, change: Any, words: str) -> None:
     change(project)
     with working_lab(project) as lab:
         with pytest.raises(Conflict, match=re.escape(words)):
@@ -133,7 +133,7 @@ def test_what_changed_after_the_approval_is_told_and_nothing_starts(project: Pat
     assert not starts(project)
 
 
-def test_a_package_installed_after_the_approval_is_told(tmp_path: Path) -> None:
+def test_package_installed_after_approval_is_reported(tmp_path: Path) -> None:
     project = tmp_path / "project"
     project.mkdir()
     (project / "train.py").write_text(TRAIN)
@@ -146,7 +146,7 @@ def test_a_package_installed_after_the_approval_is_told(tmp_path: Path) -> None:
         execute(lab, handle)
 
 
-def test_caches_reports_and_what_runs_write_change_nothing(project: Path) -> None:
+def test_caches_reports_and_output_of_runs_do_not_count_as_changes(project: Path) -> None:
     (project / "__pycache__").mkdir()
     (project / "__pycache__" / "train.cpython-311.pyc").write_bytes(b"x")
     plan_of(project).write("results/report.md", b"old")
@@ -164,7 +164,7 @@ def test_caches_reports_and_what_runs_write_change_nothing(project: Path) -> Non
     assert numbers_of(project)["completed"]
 
 
-def test_an_edit_while_it_runs_neither_slips_in_nor_is_passed_over(project: Path) -> None:
+def test_edit_during_the_execution_is_neither_used_nor_ignored(project: Path) -> None:
     (project / "hold.txt").touch()
     with working_lab(project) as lab:
         ended: list[Any] = []
@@ -175,10 +175,10 @@ def test_an_edit_while_it_runs_neither_slips_in_nor_is_passed_over(project: Path
         (project / "hold.txt").unlink()
         thread.join()
     assert "src/experiment/tasks/choose_best.py was changed" in ended[0].reason
-    assert starts(project) == ONCE  # what was approved and under way came to its end
+    assert starts(project) == ONCE  # approved runs that were active have ended normally
 
 
-def test_a_handoff_that_is_not_the_plans_own_runs_nothing(project: Path) -> None:
+def test_foreign_handoff_runs_nothing(project: Path) -> None:
     handle = plan_of(project)
     handoff = read_state(handle).handoff
     assert handoff is not None
@@ -187,7 +187,7 @@ def test_a_handoff_that_is_not_the_plans_own_runs_nothing(project: Path) -> None
         run_plan(lab, handle, other, scan_project(project), PERSON, lambda _fact: None, threading.Event())
 
 
-def test_a_stop_leaves_all_as_it_is_and_the_next_call_goes_on(project: Path) -> None:
+def test_stopped_plan_keeps_its_state_and_the_next_call_continues(project: Path) -> None:
     (project / "hold.txt").touch()
     handle, stopping, ended = plan_of(project), threading.Event(), []
     with working_lab(project) as lab:
@@ -224,7 +224,7 @@ class PlanProcess:
         return map(json.loads, self.process.stdout)
 
     def kill_at(self, fact: str, step: str) -> bool:
-        """Whether that moment came before its end."""
+        """Kill the process at that moment. Return False if it ended before."""
         for line in self.lines():
             if (line.get("fact"), line.get("step")) == (fact, step):
                 self.kill()
@@ -247,10 +247,10 @@ def check_nothing_ran_twice(project: Path) -> None:
     assert set(names.values()) == {1} and len(names) == len(RUNS) + len(STEPS) - 1
 
 
-def test_a_kill_at_each_turn_repeats_nothing_and_starts_nothing_twice(project: Path) -> None:
-    """One after the other on the same plan: when a step begins, when its runs are made, when it is done.
+def test_kill_at_each_step_repeats_and_duplicates_nothing(project: Path) -> None:
+    """Kills follow each other on the same plan:
 
-    After one of them the database is gone as well.
+    when a step starts, when its runs are created, when it is done. After one of them the database is lost as well.
     """
     for fact, step in (("started", "train"), ("launched", "train")):
         PlanProcess(project).kill_at(fact, step)
@@ -264,7 +264,7 @@ def test_a_kill_at_each_turn_repeats_nothing_and_starts_nothing_twice(project: P
     check_nothing_ran_twice(project)
 
 
-def test_kills_at_random_moments_lose_nothing_and_start_nothing_twice(project: Path) -> None:
+def test_kills_at_random_moments_lose_and_duplicate_nothing(project: Path) -> None:
     chance = random.Random(os.urandom(8))
     for _ in range(2):
         process = PlanProcess(project)
@@ -278,8 +278,8 @@ def test_kills_at_random_moments_lose_nothing_and_start_nothing_twice(project: P
     check_nothing_ran_twice(project)
 
 
-def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path) -> None:
-    """It sees the approved copy; neither the server's token nor the project, and none of the server's variables."""
+def test_python_step_runs_sandboxed_in_its_own_run(project: Path) -> None:
+    """It sees the approved copy, but not the server's token, the project or the server's variables."""
     handle, scan = plan_of(project), scan_project(project)
     hidden = (str(project / ".labwright/token"), str(project / "train.py"))
     probe = f"""
@@ -302,7 +302,7 @@ def test_a_python_step_runs_contained_in_a_run_of_its_own(project: Path) -> None
         assert step.command.startswith("exec env -i ") and "TOKEN" not in step.command
 
 
-def test_without_bubblewrap_a_python_step_runs_within_limits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_bubblewrap_a_python_step_runs_with_limits(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     only_limits = Containment(kind="limits", contained=(), reason="not here")
     monkeypatch.setattr("labwright.planning.run_mode.task_command.containment", lambda: only_limits)
     with working_lab(project) as lab:

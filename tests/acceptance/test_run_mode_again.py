@@ -1,4 +1,4 @@
-"""What failed or was stopped in an approved plan: the report tells, and the next execution makes that alone again."""
+"""Failed or stopped parts of an approved plan: the report names them, and the next execution repeats only those."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def project(planned: Path, tmp_path: Path) -> Path:
     return copied(planned, tmp_path)
 
 
-def test_a_failed_configuration_is_counted_and_does_not_end_the_plan(project: Path) -> None:
+def test_failed_configuration_is_counted_and_does_not_end_the_plan(project: Path) -> None:
     (project / "fail.txt").write_text("0.2")
     with working_lab(project) as lab:
         assert execute(lab, plan_of(project)).completed
     text, (experiment,) = report_of(project), numbers_of(project)["experiments"]
     failed = next(found for found in experiment["configurations"] if found["params"] == {"lr": 0.2})
     assert (failed["n"], failed["progress"]) == (0, {"failed": 2})
-    assert "    lr 0.2 <b>explodes</b> | `here`" in text  # its own words, in an indented block
+    assert "    lr 0.2 <b>explodes</b> | `here`" in text  # the run's own message, in an indented block
     assert "- [ ] Every run ends" in text and "2 of 4 runs" in text
 
 
@@ -56,21 +56,21 @@ def test_branches_fail_independently_and_the_report_says_what_to_do(project: Pat
     assert re.search(r"would have given, and `labwright plan execute plan-\w+` makes them again; if not: ", text)
 
 
-def test_where_every_run_fails_their_words_are_the_reason_and_the_next_execution_makes_them_again(
+def test_if_every_run_fails_their_message_is_the_reason_and_all_are_repeated(
     project: Path,
 ) -> None:
     (project / "fail.txt").write_text("0.1 0.2")
     with working_lab(project) as lab:
         outcome = execute(lab, plan_of(project))
         text = report_of(project)
-        (project / "fail.txt").unlink()  # nothing that was approved: what was missing is there now
+        (project / "fail.txt").unlink()  # not an approved file: the missing one is there now
         again = execute(lab, plan_of(project))
     assert re.match(r"train: no run finished with val_acc\. run-\w+ failed: lr 0\.\d <b>explodes</b>", outcome.reason)
     assert "No run finished with a value" in text and "`labwright plan execute plan-" in text
     assert again.completed and starts(project) == ONCE + ONCE
 
 
-def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_not_finished(
+def test_stopped_sweep_fails_its_step_and_unfinished_runs_are_repeated(
     project: Path,
 ) -> None:
     (project / "hold.txt").touch()
@@ -98,8 +98,8 @@ def test_a_stopped_sweep_fails_its_step_and_the_next_execution_makes_what_had_no
     assert all(criterion["met"] for criterion in numbers_of(project)["success_criteria"])
 
 
-def test_runs_that_failed_are_made_again_and_no_others(project: Path) -> None:
-    (project / "fail.txt").write_text("0.1/1")  # of one configuration, one seed
+def test_only_failed_runs_are_repeated(project: Path) -> None:
+    (project / "fail.txt").write_text("0.1/1")  # one seed of one configuration
     handle = plan_of(project)
     handoff = read_state(handle).handoff
     assert handoff is not None
@@ -107,11 +107,11 @@ def test_runs_that_failed_are_made_again_and_no_others(project: Path) -> None:
         assert execute(lab, handle).completed
         assert re.search(r"`labwright plan execute plan-\w+` makes again those that did not finish", report_of(project))
         (project / "fail.txt").unlink()
-        execute(lab, handle)  # as after a restart: nobody asked for them
+        execute(lab, handle)  # as after a restart: nobody requested them
         assert starts(project) == ONCE
         assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]
         note_failed(handle, ["train"], "some of its runs failed")
-        assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]  # though a kill came now
+        assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]  # even if a kill came now
         assert execute(lab, handle).completed
         assert experiments_with_failed_runs(lab, handle, handoff) == []
     (experiment,) = numbers_of(project)["experiments"]
@@ -120,7 +120,7 @@ def test_runs_that_failed_are_made_again_and_no_others(project: Path) -> None:
     assert {found["n"] for found in experiment["configurations"]} == {2}
 
 
-def test_runs_that_failed_are_made_again_also_after_they_were_deleted(project: Path) -> None:
+def test_failed_runs_are_repeated_even_after_they_were_deleted(project: Path) -> None:
     (project / "fail.txt").write_text("0.1/1")
     handle = plan_of(project)
     handoff = read_state(handle).handoff
@@ -133,7 +133,7 @@ def test_runs_that_failed_are_made_again_also_after_they_were_deleted(project: P
         assert experiments_with_failed_runs(lab, handle, handoff) == ["train"]
 
 
-def test_what_is_being_retried_in_its_sweep_is_waited_for_and_not_started_beside(project: Path) -> None:
+def test_runs_being_retried_are_waited_for_and_not_duplicated(project: Path) -> None:
     (project / "fail.txt").write_text("0.1/1")
     handle, facts = plan_of(project), []
     with working_lab(project) as lab:
@@ -154,7 +154,7 @@ def test_what_is_being_retried_in_its_sweep_is_waited_for_and_not_started_beside
     assert experiment["sweep_ids"] == [sweep_id] and not experiment["failed"]
 
 
-def test_the_report_of_a_stopped_plan_waits_for_runs_that_are_still_ending(project: Path) -> None:
+def test_report_of_a_stopped_plan_waits_for_ending_runs(project: Path) -> None:
     (project / "hold.txt").touch()
     (project / "slow.txt").touch()
     handle, ended, facts = plan_of(project), [], []

@@ -1,4 +1,4 @@
-"""Who starts when: capacity, priority, arrival, dependencies, limits of a sweep, fairness between sweeps."""
+"""Which run starts when: capacity, priority, arrival, dependencies, sweep limits, fairness between sweeps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def one(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 def gate(server: LiveServer, name: str) -> str:
-    """A command that waits until the test opens the gate."""
+    """Return a command that waits until the test opens the gate."""
     return f"until [ -e '{server.project}/{name}' ]; do sleep 0.02; done"
 
 
@@ -45,7 +45,7 @@ def open_gate(server: LiveServer, name: str) -> None:
 
 
 def starts(server: LiveServer, run_ids: list[str]) -> list[str]:
-    """The order in which runs were launched, as the events tell it."""
+    """Return the order in which runs were launched, from the events."""
     told = [e["run_id"] for e in server.get("/events?limit=5000") if e["data"].get("to") == "launching"]
     return [run_id for run_id in told if run_id in run_ids]
 
@@ -62,7 +62,7 @@ def test_priority_goes_first_then_arrival(one: LiveServer) -> None:
     assert starts(one, [*late, raised]) == [raised, late[2], late[4], late[0], late[1], late[3]]
 
 
-def test_never_more_at_a_time_than_the_machine_bears(two: LiveServer) -> None:
+def test_capacity_is_never_exceeded(two: LiveServer) -> None:
     count = (
         "exec 9>lock; flock 9; n=$(($(cat n 2>/dev/null || echo 0)+1)); echo $n > n; echo $n >> seen; flock -u 9;"
         " sleep 0.1; flock 9; echo $(($(cat n)-1)) > n"
@@ -73,7 +73,7 @@ def test_never_more_at_a_time_than_the_machine_bears(two: LiveServer) -> None:
     assert {int(line) for line in (two.project / "seen").read_text().split()} == {1, 2}
 
 
-def test_a_child_waits_for_all_its_parents(two: LiveServer) -> None:
+def test_child_waits_for_all_its_parents(two: LiveServer) -> None:
     first, second = (two.submit(gate(two, name))["id"] for name in ("p1", "p2"))
     child = two.submit("true", after=[first, second, first])
     two.wait_for_status(second, "running")
@@ -85,13 +85,13 @@ def test_a_child_waits_for_all_its_parents(two: LiveServer) -> None:
     assert two.run(child["id"])["launched_at"] >= two.run(second)["ended_at"]
 
 
-def test_a_child_of_a_finished_run_starts_at_once(two: LiveServer) -> None:
+def test_child_of_a_finished_run_starts_at_once(two: LiveServer) -> None:
     parent = two.wait_for_end(two.submit("true")["id"])
     assert two.wait_for_end(two.submit("true", after=[parent["id"]])["id"])["status"] == "finished"
 
 
 @pytest.mark.parametrize("ending", ["failed", "stopped", "stopped before it began"])
-def test_a_parent_that_does_not_finish_fails_the_whole_chain_with_the_reason(two: LiveServer, ending: str) -> None:
+def test_unfinished_parent_fails_the_whole_chain_with_the_reason(two: LiveServer, ending: str) -> None:
     name = f"chain {ending}"
     parent = two.post("/runs", {"command": f"{gate(two, name)}; exit 3", "auto_start": "before" not in ending})
     child = two.submit("touch never", after=[parent["id"]], env={"HF_TOKEN": "x"})
@@ -112,14 +112,14 @@ def test_a_parent_that_does_not_finish_fails_the_whole_chain_with_the_reason(two
     assert not (two.state / "secrets" / f"{child['id']}.json").exists()
 
 
-def test_nothing_can_be_put_behind_a_run_that_failed(two: LiveServer) -> None:
+def test_failed_run_cannot_become_a_parent(two: LiveServer) -> None:
     parent = two.wait_for_end(two.submit("false")["id"])
     answer = two.call("POST", "/runs", {"command": "true", "after": [parent["id"]]})
     assert answer.status == 422
     assert "Rerun" in answer.json["error"]["hint"]
 
 
-def test_a_queued_run_can_be_stopped_and_never_starts(one: LiveServer) -> None:
+def test_queued_run_can_be_stopped_and_never_starts(one: LiveServer) -> None:
     holder = one.submit(gate(one, "stop-queued"))
     one.wait_for_status(holder["id"], "running")
     queued = one.submit("touch started-after-stop")
@@ -130,7 +130,7 @@ def test_a_queued_run_can_be_stopped_and_never_starts(one: LiveServer) -> None:
     assert not (one.project / "started-after-stop").exists()
 
 
-def test_a_sweep_keeps_to_its_own_limit_while_others_go_on(two: LiveServer) -> None:
+def test_sweep_keeps_its_own_limit_while_others_go_on(two: LiveServer) -> None:
     sweep = two.post("/sweeps/wild", {"name": "narrow", "parallel": 1})["id"]
     first, second = (two.submit(gate(two, "narrow"), sweep_id=sweep, name="a")["id"] for _ in range(2))
     two.wait_for_status(first, "running")
@@ -142,7 +142,7 @@ def test_a_sweep_keeps_to_its_own_limit_while_others_go_on(two: LiveServer) -> N
     assert two.run(second)["launched_at"] >= two.run(first)["ended_at"]
 
 
-def test_two_sweeps_share_the_machine_whoever_came_first(two: LiveServer) -> None:
+def test_two_sweeps_share_the_machine_whatever_their_order(two: LiveServer) -> None:
     early, late = (two.post("/sweeps/wild", {"name": name})["id"] for name in ("early", "late"))
     holders = [two.submit(gate(two, "fair"))["id"] for _ in range(2)]
     for holder in holders:
@@ -156,8 +156,8 @@ def test_two_sweeps_share_the_machine_whoever_came_first(two: LiveServer) -> Non
     assert abs(began[:6].count("early") - 3) <= 1, began
 
 
-def test_the_scheduler_wakes_on_events_and_not_on_a_poll(one: LiveServer) -> None:
-    """A chain of twenty would take twenty seconds at one look a second."""
+def test_scheduler_wakes_on_events_and_not_by_polling(one: LiveServer) -> None:
+    """A chain of twenty would take twenty seconds with one poll a second."""
     chain: list[dict[str, Any]] = []
     for _ in range(20):
         chain.append(one.submit("true", after=[run["id"] for run in chain[-1:]]))
@@ -165,7 +165,7 @@ def test_the_scheduler_wakes_on_events_and_not_on_a_poll(one: LiveServer) -> Non
     assert last["status"] == "finished"
 
 
-def test_stopping_and_starting_from_many_sides_leaves_every_run_in_one_end(two: LiveServer) -> None:
+def test_concurrent_stops_and_starts_leave_every_run_with_one_end(two: LiveServer) -> None:
     made = [two.submit("sleep 0.05", tags=["storm"])["id"] for _ in range(12)]
 
     def storm() -> None:
@@ -194,7 +194,7 @@ def test_capacity_set_by_hand_counts_at_once(make_server: Callable[..., LiveServ
     open_gate(server, "hand")
 
 
-def test_a_number_set_by_hand_goes_before_the_setting(make_server: Callable[..., LiveServer]) -> None:
+def test_capacity_set_by_hand_overrides_the_setting(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="3").start()
     assert server.get("/cluster")["cluster"]["recommended"]["max_parallel"] == 3
     server.post("/cluster", {"type": "cpu_only", "max_parallel": 1})
@@ -210,7 +210,7 @@ def test_a_number_set_by_hand_goes_before_the_setting(make_server: Callable[...,
     open_gate(server, "hand")
 
 
-def test_a_queued_run_tells_why_it_waits_and_stores_nothing_of_it(two: LiveServer) -> None:
+def test_queued_run_shows_why_it_waits_without_storing_it(two: LiveServer) -> None:
     holders = [two.submit(gate(two, "why"))["id"] for _ in range(2)]
     for holder in holders:
         two.wait_for_status(holder, "running")
@@ -233,7 +233,7 @@ def test_a_queued_run_tells_why_it_waits_and_stores_nothing_of_it(two: LiveServe
     assert not any("slots" in reason for reason in told)
 
 
-def test_a_run_of_a_narrow_sweep_and_a_child_of_two_tell_what_they_wait_for(two: LiveServer) -> None:
+def test_runs_waiting_for_a_sweep_limit_or_parents_say_so(two: LiveServer) -> None:
     sweep = two.post("/sweeps/wild", {"name": "why", "parallel": 1})["id"]
     first, second = (two.submit(gate(two, "why-sweep"), sweep_id=sweep)["id"] for _ in range(2))
     two.wait_for_status(first, "running")
