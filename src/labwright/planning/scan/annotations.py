@@ -28,7 +28,11 @@ def read_annotation(node: ast.expr | None, module: SourceModule, modules: Module
     if node is None or depth > 8:
         return Annotated()
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
-        return _quoted(node.value, module, modules, depth)
+        try:
+            quoted = ast.parse(node.value, mode="eval").body
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return Annotated()
+        return read_annotation(quoted, module, modules, depth + 1)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         return _union([node.left, node.right], module, modules, depth)
     if isinstance(node, ast.Subscript):
@@ -38,15 +42,12 @@ def read_annotation(node: ast.expr | None, module: SourceModule, modules: Module
         return Annotated(_PLAIN[name])
     if name in _LISTS:
         return Annotated("list[str]")
-    return _enum(node, module, modules)
-
-
-def _quoted(text: str, module: SourceModule, modules: Modules, depth: int) -> Annotated:
-    try:
-        inner = ast.parse(text, mode="eval").body
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    definition = modules.find_class(module, name)
+    if not definition:
         return Annotated()
-    return read_annotation(inner, module, modules, depth + 1)
+    if any(last_name(base).endswith(("Enum", "Flag")) for base in definition[1].bases):
+        return Annotated("str", tuple(enum_values(definition[1])))
+    return Annotated("object")
 
 
 def _union(sides: list[ast.expr], module: SourceModule, modules: Modules, depth: int) -> Annotated:
@@ -73,15 +74,6 @@ def _subscript(node: ast.Subscript, module: SourceModule, modules: Modules, dept
         inner = read_annotation(items[0], module, modules, depth + 1)
         return Annotated(f"list[{inner.type}]", inner.choices)
     return read_annotation(items[0], module, modules, depth + 1) if name in ("Final", "ClassVar") else Annotated()
-
-
-def _enum(node: ast.expr, module: SourceModule, modules: Modules) -> Annotated:
-    found = modules.find(module, last_name(node))
-    if not found or not isinstance(found[1], ast.ClassDef):
-        return Annotated()
-    if not any(last_name(base).endswith(("Enum", "Flag")) for base in found[1].bases):
-        return Annotated("object")
-    return Annotated("str", tuple(enum_values(found[1])))
 
 
 def enum_values(definition: ast.ClassDef) -> list[Any]:
@@ -148,89 +140,75 @@ def is_dataclass(definition: ast.ClassDef) -> bool:
 def fields_of(
     definition: ast.ClassDef, module: SourceModule, modules: Modules, *, dashes: bool = False, depth: int = 0
 ) -> Iterator[Flag]:
-    """Return one flag per field, those of base classes first."""
+    """Yield one flag per field of a dataclass, the fields of base classes first."""
     for base in definition.bases:
-        found = modules.find(module, dotted(base))
-        if found and isinstance(found[1], ast.ClassDef) and depth < 5:
-            yield from fields_of(found[1], found[0], modules, dashes=dashes, depth=depth + 1)
+        parent = modules.find_class(module, dotted(base))
+        if parent and depth < 5:
+            yield from fields_of(parent[1], parent[0], modules, dashes=dashes, depth=depth + 1)
         elif last_name(base) in _INHERITED:
             yield from TRAINING_ARGUMENTS
     for node in definition.body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and not _is_class_variable(node):
-            yield _field(node, node.target.id, module, modules, dashes=dashes)
-
-
-def _is_class_variable(node: ast.AnnAssign) -> bool:
-    annotation = node.annotation
-    return last_name(annotation.value if isinstance(annotation, ast.Subscript) else annotation) == "ClassVar"
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            annotation = node.annotation
+            outer = annotation.value if isinstance(annotation, ast.Subscript) else annotation
+            if last_name(outer) != "ClassVar":
+                yield _field(node, node.target.id, module, modules, dashes=dashes)
 
 
 def _field(node: ast.AnnAssign, name: str, module: SourceModule, modules: Modules, *, dashes: bool) -> Flag:
     annotated = read_annotation(node.annotation, module, modules)
-    default, text, choices = _default(node.value, module, modules)
-    plain = annotated.type if annotated.type != "object" or default is None else type_of(default)
+    has_default, default, help_, choices = _read_default(node.value, modules.constants_of(module))
     return Flag(
         name=name,
         option=f"--{name.replace('_', '-') if dashes else name}",
-        type=plain,
+        type=annotated.type if annotated.type != "object" or default is None else type_of(default),
         default=known(default),
-        required=default is UNKNOWN and not _has_default(node.value),
+        required=default is UNKNOWN and not has_default,
         choices=annotated.choices or choices,
-        help=text,
+        help=help_,
         where=module.at(node),
     )
 
 
-def _has_default(node: ast.expr | None) -> bool:
-    if isinstance(node, ast.Call) and last_name(node.func) in _FIELDS:
-        return bool(keyword(node, "default") or keyword(node, "default_factory"))
-    return node is not None
-
-
-def _default(node: ast.expr | None, module: SourceModule, modules: Modules) -> tuple[Any, str, tuple[Any, ...]]:
-    names = modules.constants_of(module)
+def _read_default(node: ast.expr | None, names: dict[str, ast.expr]) -> tuple[bool, Any, str, tuple[Any, ...]]:
+    """Return whether a field has a default, the default, the help text and the choices."""
     if not isinstance(node, ast.Call) or last_name(node.func) not in _FIELDS:
-        return value_of(node, names), "", ()
+        return node is not None, value_of(node, names), "", ()
     default = value_of(keyword(node, "default"), names)
     factory = keyword(node, "default_factory")
     if isinstance(factory, ast.Lambda):
         default = value_of(factory.body, names)
     elif last_name(factory) == "list":
         default = []
-    about = value_of(keyword(node, "metadata"), names)
-    about = about if isinstance(about, dict) else {}
-    text = about.get("help", value_of(keyword(node, "help"), names))
-    choices = about.get("choices")
-    return default, " ".join(text.split())[:300] if isinstance(text, str) else "", tuple(choices or ())
+    metadata = value_of(keyword(node, "metadata"), names)
+    metadata = metadata if isinstance(metadata, dict) else {}
+    text = metadata.get("help", value_of(keyword(node, "help"), names))
+    help_ = " ".join(text.split())[:300] if isinstance(text, str) else ""
+    has_default = bool(keyword(node, "default") or factory)
+    return has_default, default, help_, tuple(metadata.get("choices") or ())
 
 
 def read_hf_parser(reach: Reach) -> list[Flag]:
-    """`HfArgumentParser((ModelArguments, TrainingArguments))`; also simple_parsing's `add_arguments(Config, ...)`."""
-    found: list[Flag] = []
+    """Read `HfArgumentParser((ModelArguments, ...))`, and simple_parsing's `add_arguments(Config, ...)`."""
+    flags: list[Flag] = []
     for block, call in reach.calls():
         if last_name(call.func) in ("HfArgumentParser", "TrlParser") and call.args:
-            for item in _classes(call.args[0], block, reach):
-                found += _of_class(item, block, reach)
+            classes = call.args[0]
+            if isinstance(classes, ast.Name):
+                classes = names_in(block, reach.modules).get(classes.id, classes)
+            for node in classes.elts if isinstance(classes, ast.Tuple | ast.List) else [classes]:
+                flags += _flags_of_class(node, block, reach)
         elif last_name(call.func) == "add_arguments" and call.args:
-            found += _of_class(call.args[0], block, reach)
-    return found
+            flags += _flags_of_class(call.args[0], block, reach)
+    return flags
 
 
-def _classes(node: ast.expr, block: CodeBlock, reach: Reach) -> list[ast.expr]:
-    if isinstance(node, ast.Name):
-        node = names_in(block, reach.modules).get(node.id, node)
-    return list(node.elts) if isinstance(node, ast.Tuple | ast.List) else [node]
-
-
-def _of_class(node: ast.expr, block: CodeBlock, reach: Reach) -> list[Flag]:
-    found = reach.modules.find(block.module, dotted(node))
-    if found and isinstance(found[1], ast.ClassDef):
-        return [_hf_switch(flag) for flag in fields_of(found[1], found[0], reach.modules)]
-    return list(TRAINING_ARGUMENTS) if last_name(node) in _INHERITED else []
-
-
-def _hf_switch(flag: Flag) -> Flag:
-    """Return the flag as HfArgumentParser takes it: `--flag True`, and `--no_flag` for a default of True."""
-    if flag.type == "bool" and flag.default is True:
-        return replace(flag, negative=f"--no_{flag.name}")
-    return flag
+def _flags_of_class(node: ast.expr, block: CodeBlock, reach: Reach) -> list[Flag]:
+    definition = reach.modules.find_class(block.module, dotted(node))
+    if not definition:
+        return list(TRAINING_ARGUMENTS) if last_name(node) in _INHERITED else []
+    flags = fields_of(definition[1], definition[0], reach.modules)
+    return [  # HfArgumentParser takes `--flag True`, and `--no_flag` if the default is True
+        replace(flag, negative=f"--no_{flag.name}") if flag.type == "bool" and flag.default is True else flag
+        for flag in flags
+    ]

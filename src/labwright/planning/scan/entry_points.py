@@ -19,22 +19,22 @@ from labwright.planning.scan.reach import Reach, reach
 from labwright.planning.scan.walk import ProjectTree
 
 _PACKAGES = {"flash_attn", "apex", "cupy", "bitsandbytes", "vllm", "triton", "deepspeed", "xformers"}
-_ASKS = ("is_available", "device_count", "use_cuda", "no_cuda", "find_device")
-_MOST = 10
+_CHECKS = ("is_available", "device_count", "use_cuda", "no_cuda", "find_device")
+_MAX_LINES = 10
 
 
 def read_cuda_evidence(reach: Reach, flags: list[Flag]) -> list[str]:
     """Return lines such as `train.py:12 .cuda()`, or none if the code checks first or a flag sets the device."""
     packages = [f"imports {name}" for name in sorted(_PACKAGES) if reach.imports(name)]
-    chosen = any(flag.role is Role.DEVICE and flag.is_settable for flag in flags)
-    asks = any(word in module.text for module in reach.files() for word in _ASKS)
-    if chosen or asks:
+    has_flag = any(flag.role is Role.DEVICE and flag.is_settable for flag in flags)
+    checks_first = any(word in module.text for module in reach.files() for word in _CHECKS)
+    if has_flag or checks_first:
         return packages
-    found = (f"{block.module.at(call)} {what}" for block, call in reach.calls() for what in _of_call(call))
-    return [*packages, *list(found)[:_MOST]]
+    lines = (f"{block.module.at(call)} {use}" for block, call in reach.calls() for use in _cuda_uses(call))
+    return [*packages, *list(lines)[:_MAX_LINES]]
 
 
-def _of_call(call: ast.Call) -> Iterator[str]:
+def _cuda_uses(call: ast.Call) -> Iterator[str]:
     name = last_name(call.func)
     if isinstance(call.func, ast.Attribute) and name == "cuda":
         yield ".cuda()"
@@ -76,7 +76,7 @@ def _stem(path: str) -> str:
     return path.rsplit("/", 2)[-2] if stem == "__main__" and "/" in path else stem
 
 
-def first_look(path: str) -> int:
+def score_of_name(path: str) -> int:
     """Return a first score from the file name alone."""
     stem = _stem(path)
     points = 0
@@ -91,7 +91,15 @@ def first_look(path: str) -> int:
 
 def rank(reach: Reach, line: CommandLine, metrics: list[LoggedMetric]) -> Ranking:
     ranking = Ranking()
-    _by_name(ranking, reach.entry.path)
+    stem = _stem(reach.entry.path)
+    if TRAINS.search(stem):
+        ranking.kind = Kind.TRAIN
+        ranking.add(40, f"the name {stem}")
+    elif _EVALUATES.search(stem):
+        ranking.kind = Kind.EVALUATE
+        ranking.add(30, f"the name {stem}")
+    elif _STARTS.match(stem):
+        ranking.add(15, f"the name {stem}")
     learns = _signs_of_learning(reach)
     if learns:
         ranking.add(20, f"it learns: {', '.join(learns)}")
@@ -109,42 +117,22 @@ def rank(reach: Reach, line: CommandLine, metrics: list[LoggedMetric]) -> Rankin
     return ranking
 
 
-def _by_name(ranking: Ranking, path: str) -> None:
-    stem = _stem(path)
-    if TRAINS.search(stem):
-        ranking.kind = Kind.TRAIN
-        ranking.add(40, f"the name {stem}")
-    elif _EVALUATES.search(stem):
-        ranking.kind = Kind.EVALUATE
-        ranking.add(30, f"the name {stem}")
-    elif _STARTS.match(stem):
-        ranking.add(15, f"the name {stem}")
-
-
 def _signs_of_learning(reach: Reach) -> list[str]:
     signs: dict[str, None] = {}
     for _block, call in reach.calls():
         name = last_name(call.func)
-        if (
-            name == "backward"
-            or (name == "step" and "optim" in dotted(call.func).lower())
-            or (name in ("fit", "train_step", "partial_fit") and isinstance(call.func, ast.Attribute))
-        ):
+        is_step = name == "step" and "optim" in dotted(call.func).lower()
+        is_fit = name in ("fit", "train_step", "partial_fit") and isinstance(call.func, ast.Attribute)
+        if name == "backward" or is_step or is_fit:
             signs[f".{name}()"] = None
         elif name.endswith("Trainer"):
             signs[name] = None
-    for block in reach.blocks:
-        if any(
-            isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub) and _names_a_rate(node.value)
-            for node in block.walk()
-        ):
-            signs["gradient descent"] = None
+    for node in (node for block in reach.blocks for node in block.nodes):
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Sub):
+            words = {last_name(inner).lower() for inner in ast.walk(node.value)}
+            if words & {"lr", "learning_rate", "alpha", "eta", "rate", "step_size", "grad", "gradient"}:
+                signs["gradient descent"] = None
     return list(signs)[:3]
-
-
-def _names_a_rate(node: ast.expr) -> bool:
-    words = {last_name(inner).lower() for inner in ast.walk(node)}
-    return bool(words & {"lr", "learning_rate", "alpha", "eta", "rate", "step_size", "grad", "gradient"})
 
 
 _STARTABLE = (  # plain strings, as every file is searched: a regular expression takes four times as long
@@ -152,36 +140,38 @@ _STARTABLE = (  # plain strings, as every file is searched: a regular expression
     "configurator.py", "absl", "\nfor ", "\nwhile ", "\nprint(",  # the last three: a script without functions
 )  # fmt: skip
 _NEVER = re.compile(r"(^|/)(setup|conftest|__init__|noxfile|fabfile|versioneer)\.py$|(^|/)test_[^/]*\.py$|_test\.py$")
-_MOST_READ = 40
-_MOST_KEPT = 20
+_MAX_READ = 40
+_MAX_KEPT = 20
 
 
 def read_entry_points(tree: ProjectTree, modules: Modules) -> list[EntryPoint]:
     scripts = {script.path: script for script in read_console_scripts(tree, modules)}
-    candidates = [path for path in modules.paths if path in scripts or _may_be_started(path, modules)]
-    candidates.sort(key=lambda path: (path not in scripts, -first_look(path), path))
-    for path in candidates[_MOST_READ:]:
+    candidates = [
+        path
+        for path in modules.paths
+        if path in scripts
+        or (
+            not _NEVER.search(path)
+            and (text := modules.text(path))
+            and (score_of_name(path) > 0 or any(word in text for word in _STARTABLE))
+        )
+    ]
+    candidates.sort(key=lambda path: (path not in scripts, -score_of_name(path), path))
+    for path in candidates[_MAX_READ:]:
         tree.skip(path, "not among the likeliest entry points")
-    found = [entry for path in candidates[:_MOST_READ] if (entry := _read(path, scripts.get(path), tree, modules))]
-    return sorted(found, key=lambda entry: (-entry.score, entry.path))[:_MOST_KEPT]
-
-
-def _may_be_started(path: str, modules: Modules) -> bool:
-    if _NEVER.search(path):
-        return False
-    text = modules.text(path)
-    return bool(text) and (first_look(path) > 0 or any(word in (text or "") for word in _STARTABLE))
-
-
-def _read(path: str, script: ConsoleScript | None, tree: ProjectTree, modules: Modules) -> EntryPoint | None:
-    module = modules.get(path)
-    if module is None or tree.is_late:
-        return None
-    try:
-        return _read_module(module, script, tree, modules)
-    except RecursionError:
-        tree.skip(path, "nested too deeply to be read")
-        return None
+    entries = []
+    for path in candidates[:_MAX_READ]:
+        module = modules.get(path)
+        if module is None or tree.is_late:
+            continue
+        try:
+            entry = _read_module(module, scripts.get(path), tree, modules)
+        except RecursionError:
+            tree.skip(path, "nested too deeply to be read")
+            continue
+        if entry:
+            entries.append(entry)
+    return sorted(entries, key=lambda entry: (-entry.score, entry.path))[:_MAX_KEPT]
 
 
 def _read_module(
@@ -189,35 +179,19 @@ def _read_module(
 ) -> EntryPoint | None:
     reached = reach(module, modules, "" if module.guarded or not script else script.function)
     line = read_flags(reached, tree)
+    if script is None and not _can_start(module, line):
+        return None
     metrics = read_metrics(reached, {flag.name for flag in line.flags})
     ranking = rank(reached, line, metrics)
-    if script is None and not _is_started(module, line):
-        return None
-    return _entry_point(reached, line, metrics, ranking, script)
-
-
-def _is_started(module: SourceModule, line: CommandLine) -> bool:
-    """Return whether a module can be started: a main guard, a command line, or top-level work."""
-    if module.guarded:
-        return True
-    works = any(type(node).__name__ in ("For", "While", "Expr") and not _is_text(node) for node in module.statements)
-    return works and (line.style != "plain" or first_look(module.path) > 0)
-
-
-def _is_text(node: object) -> bool:
-    return type(getattr(node, "value", None)).__name__ == "Constant"
-
-
-def _entry_point(
-    reached: Reach, line: CommandLine, metrics: list[LoggedMetric], ranking: Ranking, script: ConsoleScript | None
-) -> EntryPoint:
-    module = importable_name(reached.entry.path, reached.modules)
+    name = importable_name(module.path, modules)
+    if ranking.kind is Kind.TRAIN and not any(flag.is_settable for flag in line.flags):
+        line.notes.append("nothing of it can be set from outside")
     return EntryPoint(
-        path=reached.entry.path,
+        path=module.path,
         kind=ranking.kind,
         style=line.style,
-        command=script.name if script and not reached.entry.guarded else _command(reached.entry, module),
-        module=module,
+        command=script.name if script and not module.guarded else _start_command(module, name),
+        module=name,
         console_script=script.name if script else "",
         commands=tuple(line.commands),
         flags=tuple(line.flags),
@@ -226,14 +200,19 @@ def _entry_point(
         cuda_only=tuple(read_cuda_evidence(reached, line.flags)),
         score=ranking.score,
         reasons=tuple(ranking.reasons),
-        notes=(*line.notes, *_notes(line.flags, ranking.kind)),
+        notes=tuple(line.notes),
     )
 
 
-def _notes(flags: list[Flag], kind: Kind) -> list[str]:
-    if kind is Kind.TRAIN and not any(flag.is_settable for flag in flags):
-        return ["nothing of it can be set from outside"]
-    return []
+def _can_start(module: SourceModule, line: CommandLine) -> bool:
+    """Return whether a module can be started: it has a main guard, a command line, or top-level work."""
+    if module.guarded:
+        return True
+    works = any(
+        isinstance(node, ast.For | ast.While | ast.Expr) and not isinstance(getattr(node, "value", None), ast.Constant)
+        for node in module.statements
+    )
+    return works and (line.style != "plain" or score_of_name(module.path) > 0)
 
 
 def importable_name(path: str, modules: Modules) -> str:
@@ -248,7 +227,7 @@ def importable_name(path: str, modules: Modules) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__main__" else parts)
 
 
-def _command(module: SourceModule, name: str) -> str:
+def _start_command(module: SourceModule, name: str) -> str:
     """Return the start command: `python -m` if the file imports from its own package, else its path."""
     if not name:
         return f"python {shlex.quote(module.path)}"
@@ -264,17 +243,16 @@ def _command(module: SourceModule, name: str) -> str:
 
 def foreign_imports(reached: Reach) -> list[str]:
     """Return imported packages outside the standard library and the project."""
+    modules = reached.modules
     names = set()
     for module in reached.files():
         for source, _name in module.imports.values():
             head = source.split(".")[0]
-            if head and head not in sys.stdlib_module_names and not _is_own(module.path, source, reached.modules):
+            if not head or head in names or head in sys.stdlib_module_names:
+                continue
+            if modules.resolve(module.path, source) or modules.resolve(module.path, head):
+                continue
+            own_folders = (f"{head}/", f"src/{head}/")
+            if not any(path.startswith(own_folders) or f"/{head}/" in path for path in modules.paths):
                 names.add(head)
     return sorted(names)
-
-
-def _is_own(importer: str, source: str, modules: Modules) -> bool:
-    head = source.split(".")[0]
-    if modules.resolve(importer, source) or modules.resolve(importer, head):
-        return True
-    return any(path.startswith((f"{head}/", f"src/{head}/")) or f"/{head}/" in path for path in modules.paths)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from labwright.planning.scan.commands import read_toml, table
-from labwright.planning.scan.facts import EntryPoint, Environment, EnvironmentFile, Interpreter, Kind
+from labwright.planning.scan.commands import read_toml, setup_argument, table
+from labwright.planning.scan.facts import EntryPoint, Environment, EnvironmentFile, Kind
 from labwright.planning.scan.interpreters import conda_tool, find_interpreters, installed, run_in
-from labwright.planning.scan.literals import keyword, last_name, value_of
 from labwright.planning.scan.modules import Modules
 from labwright.planning.scan.walk import JUST_MADE, UNFINISHED, ProjectTree, read_yaml
 
@@ -29,19 +27,28 @@ _LOCKS = {
 
 def read_environment_files(tree: ProjectTree, modules: Modules) -> list[EnvironmentFile]:
     """Read environment files at the root, and requirements files one folder down."""
-    names = [path for path in tree.files if path.count("/") == 0]
-    found = [*_pyproject(tree), *_requirements(tree)]
-    for path in names:
+    files = list(_pyproject(tree))
+    for path in tree.files:
+        is_requirements = _REQUIREMENTS.match(path.rsplit("/", 1)[-1]) or re.match(r"^requirements/[\w.-]+\.txt$", path)
+        if path.count("/") < 2 and is_requirements:
+            lines = [line.partition("#")[0] for line in (tree.read(path) or "").splitlines()]
+            kept = [line for line in lines if line.strip() and not line.lstrip().startswith("-")]
+            files.append(EnvironmentFile(path=path, kind="requirements", packages=_packages(kept)))
+    for path in (path for path in tree.files if "/" not in path):
         if path in ("environment.yml", "environment.yaml", "conda.yml", "conda.yaml"):
-            found += _conda(tree, path)
-        elif path in ("setup.py", "setup.cfg"):
-            found += _setup(modules, path)
+            files.append(_conda(tree, path))
+        elif path == "setup.cfg":
+            files.append(EnvironmentFile(path=path, kind="setup"))
+        elif path == "setup.py":
+            listed = setup_argument(modules, "install_requires")
+            packages = _packages([str(item) for item in listed]) if isinstance(listed, list) else ()
+            files.append(EnvironmentFile(path=path, kind="setup", packages=packages, installable=True))
         elif path in _LOCKS:
-            found.append(EnvironmentFile(path=path, kind="lock", name=_LOCKS[path]))
+            files.append(EnvironmentFile(path=path, kind="lock", name=_LOCKS[path]))
         elif path == "Pipfile":
             packages = tuple(table(read_toml(tree, path), "packages"))
-            found.append(EnvironmentFile(path=path, kind="pipfile", packages=packages))
-    return found
+            files.append(EnvironmentFile(path=path, kind="pipfile", packages=packages))
+    return files
 
 
 def _pyproject(tree: ProjectTree) -> Iterator[EnvironmentFile]:
@@ -66,17 +73,7 @@ def _packages(lines: list[str]) -> tuple[str, ...]:
     return tuple(match.group(1) for line in lines if (match := _NAME.match(line)))
 
 
-def _requirements(tree: ProjectTree) -> Iterator[EnvironmentFile]:
-    for path in tree.files:
-        if path.count("/") < 2 and (
-            _REQUIREMENTS.match(path.rsplit("/", 1)[-1]) or re.match(r"^requirements/[\w.-]+\.txt$", path)
-        ):
-            lines = [line.partition("#")[0] for line in (tree.read(path) or "").splitlines()]
-            kept = [line for line in lines if line.strip() and not line.lstrip().startswith("-")]
-            yield EnvironmentFile(path=path, kind="requirements", packages=_packages(kept))
-
-
-def _conda(tree: ProjectTree, path: str) -> Iterator[EnvironmentFile]:
+def _conda(tree: ProjectTree, path: str) -> EnvironmentFile:
     content = read_yaml(tree, path)
     content = content if isinstance(content, dict) else {}
     listed = content.get("dependencies")
@@ -87,18 +84,8 @@ def _conda(tree: ProjectTree, path: str) -> Iterator[EnvironmentFile]:
     plain = [item.split("::")[-1] for item in flat]
     python = next((item.removeprefix("python").strip() for item in plain if re.match(r"^python\b", item)), "")
     packages = _packages([item for item in plain if not re.match(r"^(python|pip)\b", item)])
-    name = content.get("name")
-    yield EnvironmentFile(path=path, kind="conda", name=str(name or ""), requires_python=python, packages=packages)
-
-
-def _setup(modules: Modules, path: str) -> Iterator[EnvironmentFile]:
-    module = modules.get(path) if path.endswith(".py") else None
-    packages: tuple[str, ...] = ()
-    for node in ast.walk(module.tree) if module else ():
-        if isinstance(node, ast.Call) and last_name(node.func) == "setup":
-            listed = value_of(keyword(node, "install_requires"), module.constants if module else None)
-            packages = _packages([str(item) for item in listed]) if isinstance(listed, list) else ()
-    yield EnvironmentFile(path=path, kind="setup", packages=packages, installable=path == "setup.py")
+    name = str(content.get("name") or "")
+    return EnvironmentFile(path=path, kind="conda", name=name, requires_python=python, packages=packages)
 
 
 # Packages whose import has another name.
@@ -115,93 +102,63 @@ def read_environment(
     tree: ProjectTree, modules: Modules, entries: list[EntryPoint], environ: Mapping[str, str]
 ) -> Environment:
     files = read_environment_files(tree, modules)
-    known = [entry for entry in entries if entry.kind is not Kind.OTHER]  # if there is none, use all
-    imports = sorted({name for entry in known or entries for name in entry.imports} - {"labwright"})
-    found = [replace(one, missing=tuple(_missing(one, imports))) for one in find_interpreters(tree, files, environ)]
-    chosen = _choose(found, files, imports)
+    likely = [entry for entry in entries if entry.kind is not Kind.OTHER] or entries
+    imports = sorted({name for entry in likely for name in entry.imports} - {"labwright"})
+    # Bare scripts can use the system's Python, other projects need their own environment.
+    needs_own = bool(imports) and any(file.packages or file.installable for file in files)
+    interpreters = []
+    chosen = None
+    for interpreter in find_interpreters(tree, files, environ):
+        there = installed(interpreter)
+        missing = () if "*" in there else tuple(name for name in imports if name not in there)
+        interpreter = replace(interpreter, missing=missing)
+        interpreters.append(interpreter)
+        is_own = "in the project" in interpreter.reason or "names" in interpreter.reason  # wins even with gaps
+        if chosen is None and (is_own or (not missing and (interpreter.kind != "system" or not needs_own))):
+            chosen = interpreter
     commands, activation = _create(files, imports, environ)
-    recipe = _whole_or_anew(commands)
-    if chosen:
-        return Environment(
-            files=tuple(files),
-            interpreters=tuple(found),
-            chosen=chosen,
-            activation=chosen.activation,
-            recipe=recipe,
-            notes=(f"{chosen.path} lacks {', '.join(chosen.missing)}",) if chosen.missing else (),
-        )
+    # The recipe removes only what an earlier attempt left unfinished, never a user's folder.
+    # umask: checks run as a user without rights, who must be able to read the environment.
+    start = f"umask 022 && {{ [ ! -e {_MARK} ] || rm -rf .venv; }} && touch {_MARK}"
+    recipe = " && ".join((start, *commands, f"mv {_MARK} .venv/{JUST_MADE}"))
     return Environment(
-        files=tuple(files), interpreters=tuple(found), create=recipe, recipe=recipe, activation=activation
+        files=tuple(files),
+        interpreters=tuple(interpreters),
+        chosen=chosen,
+        create="" if chosen else recipe,
+        recipe=recipe,
+        activation=chosen.activation if chosen else activation,
+        notes=(f"{chosen.path} lacks {', '.join(chosen.missing)}",) if chosen and chosen.missing else (),
     )
-
-
-def _missing(interpreter: Interpreter, imports: list[str]) -> list[str]:
-    there = installed(interpreter)
-    return [] if "*" in there else [name for name in imports if name not in there]
-
-
-def _choose(found: list[Interpreter], files: list[EnvironmentFile], imports: list[str]) -> Interpreter | None:
-    """Choose the interpreter. The project's own environment wins even if a package is missing."""
-    for one in found:
-        own = "in the project" in one.reason or "names" in one.reason
-        if own or (not one.missing and (one.kind != "system" or not _asks_for_more(files, imports))):
-            return one
-    return None
-
-
-def _asks_for_more(files: list[EnvironmentFile], imports: list[str]) -> bool:
-    """Return whether the project needs its own environment. The system's Python is enough for bare scripts."""
-    return bool(imports) and any(file.packages or file.installable for file in files)
-
-
-def _whole_or_anew(commands: list[str]) -> str:
-    """Return one shell line. It removes only what an earlier attempt left unfinished, never a user's folder.
-
-    Runs write for their user alone; an environment is also read by the user without rights that checks run as.
-    """
-    begin = f"umask 022 && {{ [ ! -e {_MARK} ] || rm -rf .venv; }} && touch {_MARK}"
-    return " && ".join((begin, *commands, f"mv {_MARK} .venv/{JUST_MADE}"))
 
 
 def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[str, str]) -> tuple[list[str], str]:
     """Return commands to make an environment, and the activation for its runs."""
     path = environ.get("PATH")
+    tool = conda_tool(path)
     conda = next((file for file in files if file.kind == "conda"), None)
-    others = [
-        file
-        for file in files
-        if file.kind in ("requirements", "pyproject", "setup") and (file.packages or file.installable)
-    ]
-    if conda and not others:
-        return _create_conda(conda, path)
-    what = _to_install(files, imports)
+    for_pip = [file for file in files if file.kind in ("requirements", "pyproject", "setup")]
+    if conda and not any(file.packages or file.installable for file in for_pip):
+        tool = tool or "conda"
+        create = f"{tool} create -y" if tool == "micromamba" else f"{tool} env create"
+        return [f"{create} -p ./.venv -f {shlex.quote(conda.path)}"], run_in(tool, "./.venv", by="-p")
+    packages = _pip_arguments(files, imports)
     if shutil.which("uv", path=path):
         if any(file.path == "uv.lock" for file in files):
             return ["uv sync"], _ACTIVATE
-        return _joined("uv venv .venv", "uv pip install", what), _ACTIVATE
-    tool = conda_tool(path)
+        return _make_venv("uv venv .venv", "uv pip install", packages), _ACTIVATE
     if tool:
-        return _joined_conda(tool, what)
-    return _joined("python3 -m venv .venv", "python -m pip install", what), _ACTIVATE
+        run = run_in(tool, "./.venv", by="-p")
+        make = f"{tool} create -y -p ./.venv python pip"
+        return [make, f"{run}python -m pip install {packages}"] if packages else [make], run
+    return _make_venv("python3 -m venv .venv", "python -m pip install", packages), _ACTIVATE
 
 
-def _joined(make: str, install: str, what: str) -> list[str]:
-    return [f"{make} && {_ACTIVATE}{install} {what}" if what else make]
+def _make_venv(make: str, install: str, packages: str) -> list[str]:
+    return [f"{make} && {_ACTIVATE}{install} {packages}" if packages else make]
 
 
-def _joined_conda(tool: str, what: str) -> tuple[list[str], str]:
-    run = run_in(tool, "./.venv", by="-p")
-    make = f"{tool} create -y -p ./.venv python pip"
-    return [make, f"{run}python -m pip install {what}"] if what else [make], run
-
-
-def _create_conda(file: EnvironmentFile, path: str | None) -> tuple[list[str], str]:
-    tool = conda_tool(path) or "conda"
-    create = f"{tool} create -y" if tool == "micromamba" else f"{tool} env create"
-    return [f"{create} -p ./.venv -f {shlex.quote(file.path)}"], run_in(tool, "./.venv", by="-p")
-
-
-def _to_install(files: list[EnvironmentFile], imports: list[str]) -> str:
+def _pip_arguments(files: list[EnvironmentFile], imports: list[str]) -> str:
     """Return the arguments for pip: a requirements file, the project itself, or the imported packages."""
     requirements = sorted(
         (file.path for file in files if file.kind == "requirements"), key=lambda path: (path.count("/"), len(path))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from labwright.planning.scan.annotations import is_dataclass, read_hf_parser, type_of
 from labwright.planning.scan.argparse import read_argparse
@@ -59,33 +59,29 @@ _READS_ENVIRONMENT = ("os.environ.get", "os.getenv", "environ.get", "getenv")
 
 def read_environment(module: SourceModule) -> list[Flag]:
     """Find `LR = float(os.environ.get("LR", "0.1"))` anywhere in a module."""
-    found: dict[str, Flag] = {}
+    flags: dict[str, Flag] = {}
     for node in ast.walk(module.tree):
-        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
-            for flag in _from_environment(node, node.value, module):
-                found.setdefault(flag.name, flag)
-    return list(found.values())
-
-
-def _from_environment(node: ast.stmt, value: ast.expr, module: SourceModule) -> Iterator[Flag]:
-    for inner in ast.walk(value):
-        variable = _variable(inner)
-        if variable:
-            default = value_of(value, module.constants)
-            converted = last_name(value.func) if isinstance(value, ast.Call) else ""
-            yield Flag(
-                name=variable.lower(),
-                option=f"{variable}=",
-                set_by=SetBy.ENVIRONMENT,
-                type=converted if converted in ("int", "float", "bool") else type_of(default),
-                default=known(default),
-                required=isinstance(inner, ast.Subscript),
-                where=module.at(node),
-            )
+        if not isinstance(node, ast.Assign | ast.AnnAssign) or node.value is None:
+            continue
+        for inner in ast.walk(node.value):
+            variable = _variable(inner)
+            if variable and variable.lower() not in flags:
+                default = value_of(node.value, module.constants)
+                converter = last_name(node.value.func) if isinstance(node.value, ast.Call) else ""
+                flags[variable.lower()] = Flag(
+                    name=variable.lower(),
+                    option=f"{variable}=",
+                    set_by=SetBy.ENVIRONMENT,
+                    type=converter if converter in ("int", "float", "bool") else type_of(default),
+                    default=known(default),
+                    required=isinstance(inner, ast.Subscript),
+                    where=module.at(node),
+                )
+    return list(flags.values())
 
 
 def _variable(node: ast.AST) -> str:
-    """Return the name of the environment variable that an expression reads."""
+    """Return the name of the environment variable that an expression reads, or ""."""
     if isinstance(node, ast.Call) and dotted(node.func) in _READS_ENVIRONMENT and node.args:
         name = value_of(node.args[0])
     elif isinstance(node, ast.Subscript) and dotted(node.value) in ("os.environ", "environ"):
@@ -97,12 +93,17 @@ def _variable(node: ast.AST) -> str:
 
 def read_globals(module: SourceModule, *, every_case: bool = False) -> list[Flag]:
     """Return plain top-level values: those in capitals, or all of them for a nanoGPT configurator."""
-    found = []
+    flags = []
     for name, node in module.constants.items():
         value = value_of(node, module.constants)
-        spelled = name.isupper() or every_case
-        if spelled and not name.startswith("_") and isinstance(value, bool | int | float | str) and not _is_read(node):
-            found.append(
+        if (
+            name.startswith("_")
+            or not (name.isupper() or every_case)
+            or not isinstance(value, bool | int | float | str)
+        ):
+            continue
+        if not any(_variable(inner) for inner in ast.walk(node)):
+            flags.append(
                 Flag(
                     name=name,
                     option="",
@@ -113,35 +114,17 @@ def read_globals(module: SourceModule, *, every_case: bool = False) -> list[Flag
                     note="a global: not settable from outside",
                 )
             )
-    return found
-
-
-def _is_read(node: ast.expr) -> bool:
-    return any(_variable(inner) for inner in ast.walk(node))
-
-
-def _names_a_configurator(call: ast.Call) -> bool:
-    texts = (node.value for node in ast.walk(call) if isinstance(node, ast.Constant))
-    return any(isinstance(text, str) and "configurator" in text for text in texts)
+    return flags
 
 
 def read_configurator(reach: Reach) -> list[Flag]:
     """Read nanoGPT's globals: `exec(open("configurator.py").read())` lets `--name=value` overwrite those above it."""
-    if not any(dotted(call.func) == "exec" and _names_a_configurator(call) for _block, call in reach.calls()):
+    executed = (node for _block, call in reach.calls() if dotted(call.func) == "exec" for node in ast.walk(call))
+    texts = (node.value for node in executed if isinstance(node, ast.Constant))
+    if not any(isinstance(text, str) and "configurator" in text for text in texts):
         return []
-    plain = read_globals(reach.entry, every_case=True)
-    return [
-        Flag(
-            name=flag.name,
-            option=f"--{flag.name}=",
-            set_by=SetBy.JOINED,
-            type=flag.type,
-            default=flag.default,
-            where=flag.where,
-        )
-        for flag in plain
-        if flag.default is not UNKNOWN
-    ]
+    flags = read_globals(reach.entry, every_case=True)
+    return [replace(flag, option=f"--{flag.name}=", set_by=SetBy.JOINED, note="") for flag in flags]
 
 
 _MACHINERY = {
@@ -161,22 +144,20 @@ class CommandLine:
 
 def read_flags(reach: Reach, tree: ProjectTree) -> CommandLine:
     """Use the first reader that finds a command line, then add environment variables and globals."""
-    found = next((line for line in _command_lines(reach, tree) if line.flags or line.notes), CommandLine())
-    entry = reach.entry
-    named = {flag.name.lower() for flag in found.flags}
-    environment = [flag for flag in read_environment(entry) if flag.name not in {*named, *_MACHINERY}]
-    bare = [flag for flag in read_globals(entry) if flag.name.lower() not in named]
-    if found.style == "plain" and (environment or bare):
-        found.style = "globals"
-    flags = {(flag.command, flag.name): flag for flag in [*bare, *environment, *found.flags]}  # a real flag wins
-    order = [*found.flags, *environment, *bare]
-    kept = list(dict.fromkeys((flag.command, flag.name) for flag in order))
-    found.flags = with_roles([flags[key] for key in kept])
-    return found
+    result = next((line for line in _command_lines(reach, tree) if line.flags or line.notes), CommandLine())
+    names = {flag.name.lower() for flag in result.flags}
+    environment = [flag for flag in read_environment(reach.entry) if flag.name not in {*names, *_MACHINERY}]
+    constants = [flag for flag in read_globals(reach.entry) if flag.name.lower() not in names]
+    if result.style == "plain" and (environment or constants):
+        result.style = "globals"
+    last = {(flag.command, flag.name): flag for flag in [*constants, *environment, *result.flags]}  # a real flag wins
+    order = dict.fromkeys((flag.command, flag.name) for flag in [*result.flags, *environment, *constants])
+    result.flags = with_roles([last[key] for key in order])
+    return result
 
 
 def _command_lines(reach: Reach, tree: ProjectTree) -> Iterator[CommandLine]:
-    """Yield what each library's reader finds, in order of preference. Later readers run only if they are needed."""
+    """Yield each reader's result in order of preference. Later readers run only if they are needed."""
     if reach.imports("hydra"):
         flags, notes = read_hydra(reach, tree)
         yield CommandLine("hydra", flags, notes=notes)
@@ -191,12 +172,12 @@ def _command_lines(reach: Reach, tree: ProjectTree) -> Iterator[CommandLine]:
     yield CommandLine("absl", read_absl(reach))
     yield CommandLine("configurator", read_configurator(reach))
     found = read_argparse(reach)
-    is_dataclass_only = bool(found.flags) and all(_is_of_a_dataclass(flag, reach) for flag in found.flags)
+    is_dataclass_only = bool(found.flags) and all(_is_dataclass_field(flag, reach) for flag in found.flags)
     yield CommandLine("dataclass" if is_dataclass_only else "argparse", found.flags, found.commands, found.notes)
     yield CommandLine("yaml", read_overridden_yaml(reach, tree))
 
 
-def _is_of_a_dataclass(flag: Flag, reach: Reach) -> bool:
+def _is_dataclass_field(flag: Flag, reach: Reach) -> bool:
     path, _, line = flag.where.rpartition(":")
     module = reach.modules.get(path)
     classes = [node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)] if module else []

@@ -10,7 +10,6 @@ from typing import Any
 from labwright.planning.scan.annotations import fields_of, type_of
 from labwright.planning.scan.facts import Flag, SetBy
 from labwright.planning.scan.literals import dotted, keyword, last_name, value_of
-from labwright.planning.scan.modules import CodeBlock
 from labwright.planning.scan.reach import Reach
 from labwright.planning.scan.walk import ProjectTree, leaves, read_yaml
 
@@ -19,28 +18,22 @@ _OWN = {"defaults", "hydra"}
 
 def read_hydra(reach: Reach, tree: ProjectTree) -> tuple[list[Flag], list[str]]:
     """Return the flags, and notes about missing parts."""
-    for block in reach.blocks:
-        for call in (item for item in block.decorators() if isinstance(item, ast.Call)):
-            if dotted(call.func) in ("hydra.main", "main") and (
-                keyword(call, "config_name") or keyword(call, "config_path")
-            ):
-                return _flags_of(call, block, reach, tree)
+    decorators = ((block, item) for block in reach.blocks for item in block.decorators if isinstance(item, ast.Call))
+    for block, call in decorators:
+        folder_node, name_node = keyword(call, "config_path"), keyword(call, "config_name")
+        if dotted(call.func) not in ("hydra.main", "main") or not (folder_node or name_node):
+            continue
+        names = reach.modules.constants_of(block.module)
+        folder, name = value_of(folder_node, names), value_of(name_node, names)
+        name = name.removesuffix(".yaml") if isinstance(name, str) else "config"
+        beside = posixpath.dirname(block.module.path)
+        root = posixpath.normpath(posixpath.join(beside, folder)) if isinstance(folder, str) else beside or "."
+        flags = HydraConfig(tree, root.removeprefix("./")).read(name)
+        stored = _stored_flags(name, reach)
+        if not flags and not stored:
+            return [], [f"the configuration {root}/{name}.yaml was not found"]
+        return list({flag.name: flag for flag in [*stored, *flags]}.values()), []
     return [], []
-
-
-def _flags_of(call: ast.Call, block: CodeBlock, reach: Reach, tree: ProjectTree) -> tuple[list[Flag], list[str]]:
-    names = reach.modules.constants_of(block.module)
-    folder = value_of(keyword(call, "config_path"), names)
-    name = value_of(keyword(call, "config_name"), names)
-    name = name.removesuffix(".yaml") if isinstance(name, str) else "config"
-    beside = posixpath.dirname(block.module.path)
-    root = posixpath.normpath(posixpath.join(beside, folder)) if isinstance(folder, str) else beside or "."
-    config = HydraConfig(tree, root.removeprefix("./"))
-    flags = config.read(name)
-    stored = _stored(name, reach)
-    if not flags and not stored:
-        return [], [f"the configuration {root}/{name}.yaml was not found"]
-    return list({flag.name: flag for flag in [*stored, *flags]}.values()), []
 
 
 class HydraConfig:
@@ -65,22 +58,24 @@ class HydraConfig:
         return list({flag.name: flag for flag in flags}.values())
 
     def _default(self, entry: Any, folder: str, package: str, depth: int) -> list[Flag]:
-        """One line of a defaults list: `- _self_`, `- base`, `- optimizer: adam`, `- override /db: mysql`."""
+        """Return the flags of one line of a defaults list: `- base`, `- optimizer: adam`, `- override /db: mysql`."""
         if isinstance(entry, str):
             return [] if entry == "_self_" else self.read(posixpath.join(folder, entry), package, depth + 1)
         if not isinstance(entry, dict) or len(entry) != 1:
             return []
         key, chosen = next(iter(entry.items()))
         group = str(key).removeprefix("override ").removeprefix("optional ").strip()
-        group, _, given = group.partition("@")
+        group, _, given_package = group.partition("@")
         if group.startswith(("hydra/", "/hydra/")):
             return []
         where = posixpath.join("" if group.startswith("/") else folder, group.strip("/"))
-        inside = given or where.replace("/", ".")
         flags = [self._group(where, chosen)]
         if isinstance(chosen, str):
-            inside = "" if self._is_global(f"{where}/{chosen}") else inside
-            flags += self.read(f"{where}/{chosen}", "" if inside == "_global_" else inside, depth + 1)
+            path = f"{self._root}{where}/{chosen}.yaml"
+            header = (self._tree.read(path) or "")[:500] if path in self._files else ""
+            inner_package = given_package or where.replace("/", ".")
+            is_global = "@package _global_" in header or inner_package == "_global_"
+            flags += self.read(f"{where}/{chosen}", "" if is_global else inner_package, depth + 1)
         return flags
 
     def _group(self, group: str, chosen: Any) -> Flag:
@@ -97,10 +92,6 @@ class HydraConfig:
             help="a group of configurations",
             where=start.rstrip("/"),
         )
-
-    def _is_global(self, name: str) -> bool:
-        text = self._tree.read(f"{self._root}{name}.yaml") if f"{self._root}{name}.yaml" in self._files else None
-        return bool(text and "@package _global_" in text[:500])
 
 
 def _flag(name: str, value: Any, path: str) -> Flag:
@@ -130,41 +121,35 @@ def _as_number(value: Any) -> Any:
         return value
 
 
-def _stored(name: str, reach: Reach) -> list[Flag]:
-    """Find the dataclass that ConfigStore registers under the configuration's name."""
+def _stored_flags(name: str, reach: Reach) -> list[Flag]:
+    """Return the fields of the dataclass that ConfigStore registers under the configuration's name."""
     for block, call in reach.calls():
         if last_name(call.func) == "store" and value_of(keyword(call, "name")) == name:
-            found = reach.modules.find(block.module, dotted(keyword(call, "node")))
-            if found and isinstance(found[1], ast.ClassDef):
-                flags = fields_of(found[1], found[0], reach.modules)
+            definition = reach.modules.find_class(block.module, dotted(keyword(call, "node")))
+            if definition:
+                flags = fields_of(definition[1], definition[0], reach.modules)
                 return [replace(flag, option=f"{flag.name}=", set_by=SetBy.OVERRIDE) for flag in flags]
     return []
 
 
 def read_overridden_yaml(reach: Reach, tree: ProjectTree) -> list[Flag]:
     """Read a YAML file that the script loads. Its keys are overrides if the script splits its arguments at `=`."""
-    found: list[Flag] = []
-    for path in _loaded_files(reach, tree):
+    loaders = ("OmegaConf.load", "safe_load", "yaml.load")
+    if not any(dotted(call.func).endswith(loaders) for _block, call in reach.calls()):
+        return []
+    paths: dict[str, None] = {}
+    for node in (node for block in reach.blocks for node in block.nodes):
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if text.endswith((".yaml", ".yml")):
+            paths |= dict.fromkeys([path for path in tree.files if path == text or path.endswith(f"/{text}")][:1])
+    flags: list[Flag] = []
+    for path in paths:
         content = read_yaml(tree, path)
         if isinstance(content, dict):
-            found += [_flag(key, value, path) for key, value in leaves(content)]
-    if found and not takes_overrides(reach):
-        return [replace(flag, set_by=SetBy.EDIT, option="", note="in a file that the script reads") for flag in found]
-    return found
-
-
-def _loaded_files(reach: Reach, tree: ProjectTree) -> list[str]:
-    if not any(
-        dotted(call.func).endswith(("OmegaConf.load", "safe_load", "yaml.load")) for _block, call in reach.calls()
-    ):
-        return []
-    named: list[str] = []
-    for block in reach.blocks:
-        for node in block.walk():
-            text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
-            if text.endswith((".yaml", ".yml")):
-                named += [path for path in tree.files if path == text or path.endswith(f"/{text}")][:1]
-    return list(dict.fromkeys(named))
+            flags += [_flag(key, value, path) for key, value in leaves(content)]
+    if flags and not takes_overrides(reach):
+        return [replace(flag, set_by=SetBy.EDIT, option="", note="in a file that the script reads") for flag in flags]
+    return flags
 
 
 def takes_overrides(reach: Reach) -> bool:
@@ -172,9 +157,7 @@ def takes_overrides(reach: Reach) -> bool:
     calls = [call for _block, call in reach.calls()]
     if any(dotted(call.func).endswith("OmegaConf.from_cli") for call in calls):
         return True
-    splits = any(
-        last_name(call.func) in ("split", "partition") and call.args and value_of(call.args[0]) == "=" for call in calls
-    )
-    return splits and any(
-        "sys.argv" in module.text or "from sys import argv" in module.text for module in reach.files()
-    )
+    splits = (call for call in calls if last_name(call.func) in ("split", "partition") and call.args)
+    if not any(value_of(call.args[0]) == "=" for call in splits):
+        return False
+    return any("sys.argv" in module.text or "from sys import argv" in module.text for module in reach.files())

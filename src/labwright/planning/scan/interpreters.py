@@ -68,12 +68,15 @@ def _venv(prefix: Path, activation: str, reason: str) -> Interpreter:
 
 def version_of_venv(prefix: Path) -> str:
     """Return the version in pyvenv.cfg: `version` by venv, `version_info` by virtualenv and uv."""
+    match = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", _venv_config(prefix), re.MULTILINE)
+    return match.group(1) if match else ""
+
+
+def _venv_config(prefix: Path) -> str:
     try:
-        text = (prefix / "pyvenv.cfg").read_text(errors="replace")[:10_000]
+        return (prefix / "pyvenv.cfg").read_text(errors="replace")[:10_000]
     except OSError:
         return ""
-    match = re.search(r"^version(?:_info)?\s*=\s*(\d+\.\d+(?:\.\d+)?)", text, re.MULTILINE)
-    return match.group(1) if match else ""
 
 
 def _conda(prefix: Path, activation: str, reason: str, tool: str) -> Interpreter:
@@ -94,12 +97,18 @@ def version_of_conda(prefix: Path) -> str:
 
 
 def _named(files: list[EnvironmentFile], environ: Mapping[str, str]) -> Iterator[Interpreter]:
-    for name in (file.name for file in files if file.kind == "conda" and file.name):
-        for prefix in _roots(environ):
-            place = prefix / "envs" / name
-            if "/" not in name and (place / "conda-meta").is_dir():
-                tool = "micromamba" if "micromamba" in prefix.name else "conda"
-                yield _conda(place, run_in(tool, name), f"environment.yml names {name}", tool)
+    """Yield the conda environments that the project's files name."""
+    home = Path(environ.get("HOME") or "/nonexistent")
+    roots = [Path(path) for path in (environ.get("MAMBA_ROOT_PREFIX"), environ.get("CONDA_ROOT")) if path]
+    if environ.get("CONDA_EXE"):
+        roots.append(Path(environ["CONDA_EXE"]).parent.parent)
+    roots += [*(home / name for name in _PREFIXES), Path("/opt/conda"), Path("/opt/miniconda3")]
+    for name in (file.name for file in files if file.kind == "conda" and file.name and "/" not in file.name):
+        for root in roots:
+            prefix = root / "envs" / name
+            if (prefix / "conda-meta").is_dir():
+                tool = "micromamba" if "micromamba" in root.name else "conda"
+                yield _conda(prefix, run_in(tool, name), f"environment.yml names {name}", tool)
 
 
 def conda_tool(path: str | None) -> str:
@@ -110,14 +119,6 @@ def conda_tool(path: str | None) -> str:
 def run_in(tool: str, name: str, by: str = "-n") -> str:
     """Return the command to run in an environment, without conda's output buffering, which would delay metrics."""
     return f"{tool} run{' --no-capture-output' if tool == 'conda' else ''} {by} {shlex.quote(name)} "
-
-
-def _roots(environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("HOME") or "/nonexistent")
-    given = [environ.get("MAMBA_ROOT_PREFIX"), environ.get("CONDA_ROOT")]
-    of_conda = Path(environ["CONDA_EXE"]).parent.parent if environ.get("CONDA_EXE") else None
-    places = [Path(path) for path in given if path] + ([of_conda] if of_conda else [])
-    return [*places, *(home / name for name in _PREFIXES), Path("/opt/conda"), Path("/opt/miniconda3")]
 
 
 def _active(environ: Mapping[str, str]) -> Iterator[Interpreter]:
@@ -133,34 +134,27 @@ def _active(environ: Mapping[str, str]) -> Iterator[Interpreter]:
 
 
 def _system(environ: Mapping[str, str]) -> Iterator[Interpreter]:
-    """Return the first python3 on the path that is not in an environment."""
-    places = [place for place in (environ.get("PATH") or os.defpath).split(":") if place]
-    candidates = (Path(place, name) for name in ("python3", "python") for place in places)
-    python = next((path for path in candidates if os.access(path, os.X_OK) and not _is_inside_one(path)), None)
-    if python:
-        real = _behind_shim(python)
-        prefix = Path(os.path.realpath(real)).parent.parent
-        version = _version_of(real)
-        yield Interpreter(kind="system", path=str(prefix), python=str(python), version=version, reason="on the path")
-
-
-def _is_inside_one(python: Path) -> bool:
-    prefix = python.parent.parent
-    return (prefix / "pyvenv.cfg").exists() or (prefix / "conda-meta").exists()
-
-
-def _behind_shim(python: Path) -> Path:
-    """Return the real interpreter behind a pyenv shim."""
-    root = python.parent.parent
-    if python.parent.name != "shims" or not (root / "version").is_file():
-        return python
-    version = (root / "version").read_text(errors="replace").split()
-    return root / "versions" / (version[0] if version else "") / "bin" / python.name
-
-
-def _version_of(python: Path) -> str:
-    match = re.search(r"python(\d+\.\d+)$", os.path.realpath(python))
-    return match.group(1) if match else ""
+    """Yield the first python3 on the path that is not in an environment."""
+    folders = [folder for folder in (environ.get("PATH") or os.defpath).split(":") if folder]
+    for python in (Path(folder, name) for name in ("python3", "python") for folder in folders):
+        root = python.parent.parent
+        in_environment = (root / "pyvenv.cfg").exists() or (root / "conda-meta").exists()
+        if in_environment or not os.access(python, os.X_OK):
+            continue
+        real = python
+        if python.parent.name == "shims" and (root / "version").is_file():  # of pyenv
+            version = (root / "version").read_text(errors="replace").split()
+            real = root / "versions" / (version[0] if version else "") / "bin" / python.name
+        real = Path(os.path.realpath(real))
+        match = re.search(r"python(\d+\.\d+)$", str(real))
+        yield Interpreter(
+            kind="system",
+            path=str(real.parent.parent),
+            python=str(python),
+            version=match.group(1) if match else "",
+            reason="on the path",
+        )
+        return
 
 
 def package_folders(interpreter: Interpreter) -> list[Path]:
@@ -169,18 +163,11 @@ def package_folders(interpreter: Interpreter) -> list[Path]:
 
 
 def installed(interpreter: Interpreter) -> set[str]:
-    """Return the names that can be imported, read from the package folders."""
+    """Return the names that can be imported, read from the package folders; `*` if it also sees the system's."""
     names: set[str] = set()
     for folder in package_folders(interpreter):
         names.update(name.split(".")[0] for name in os.listdir(folder) if "-info" not in name)
-    if interpreter.kind == "venv" and _sees_the_system(Path(interpreter.path)):
-        names.update({"*"})
+    config = _venv_config(Path(interpreter.path)) if interpreter.kind == "venv" else ""
+    if re.search(r"^include-system-site-packages\s*=\s*true", config, re.MULTILINE | re.IGNORECASE):
+        names.add("*")
     return names
-
-
-def _sees_the_system(prefix: Path) -> bool:
-    try:
-        text = (prefix / "pyvenv.cfg").read_text(errors="replace")
-    except OSError:
-        return False
-    return bool(re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE | re.IGNORECASE))

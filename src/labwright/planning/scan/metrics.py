@@ -10,64 +10,59 @@ from labwright.domain.metrics.direction import PRINTED_NAME, as_printed, directi
 from labwright.planning.scan.facts import LoggedMetric
 from labwright.planning.scan.literals import UNKNOWN, dotted, keyword, last_name, value_of
 from labwright.planning.scan.modules import CodeBlock, Modules
-from labwright.planning.scan.reach import Names, Reach, names_in, rounds_of_loops
+from labwright.planning.scan.reach import Names, Reach, calls_with_names, names_in
 
-_DEEPEST = 4
-_LONGEST_SUM = 40
+_MAX_DEPTH = 4
+_MAX_SUM = 40
 
 
 def keys_of(node: ast.expr | None, block: CodeBlock, names: Names, modules: Modules, depth: int = 0) -> list[str]:
-    if depth > _DEEPEST:
+    """Return the keys of a dictionary, with `*` for parts that are known only at run time."""
+    if depth > _MAX_DEPTH:
         return []
     if isinstance(node, ast.Dict):
-        return list(_of_literal(node, block, names, modules, depth))
+        keys: list[str] = []
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None:
+                keys += keys_of(value, block, names, modules, depth + 1)
+            elif not (isinstance(value, ast.Constant) and isinstance(value.value, str)):
+                keys.append(text_of(key, names))  # a constant text would not be a metric
+        return keys
     if isinstance(node, ast.Name):
-        return _of_name(node.id, block, names, modules, depth)
+        return _keys_of_name(node.id, block, names, modules, depth)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
-        sides = (keys_of(side, block, names, modules, depth + 1) for side in (node.left, node.right))
-        return [key for side in sides for key in side]
+        left = keys_of(node.left, block, names, modules, depth + 1)
+        return left + keys_of(node.right, block, names, modules, depth + 1)
+    if isinstance(node, ast.Call) and last_name(node.func) == "dict":
+        return [item.arg for item in node.keywords if item.arg]
     if isinstance(node, ast.Call):
-        return _of_call(node, block, modules, depth)
+        definition = modules.find(block.module, dotted(node.func))
+        return returned_keys(modules.block(*definition), modules, depth) if definition else []
     return [text_of(node.key, names)] if isinstance(node, ast.DictComp) and not isinstance(node.key, ast.Name) else []
 
 
-def _of_literal(node: ast.Dict, block: CodeBlock, names: Names, modules: Modules, depth: int) -> Iterator[str]:
-    for key, value in zip(node.keys, node.values, strict=True):
-        if key is None:
-            yield from keys_of(value, block, names, modules, depth + 1)
-        elif not (isinstance(value, ast.Constant) and isinstance(value.value, str)):
-            yield text_of(key, names)  # a constant text is not a number
-
-
-def _of_name(name: str, block: CodeBlock, names: Names, modules: Modules, depth: int) -> list[str]:
+def _keys_of_name(name: str, block: CodeBlock, names: Names, modules: Modules, depth: int) -> list[str]:
     value = names.get(name)
-    found = [] if isinstance(value, ast.Name) and value.id == name else keys_of(value, block, names, modules, depth + 1)
-    for node in block.walk():
+    keys = [] if isinstance(value, ast.Name) and value.id == name else keys_of(value, block, names, modules, depth + 1)
+    for node in block.nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
             target = node.targets[0]
             if dotted(target.value) == name and isinstance(target.slice, ast.Constant | ast.JoinedStr):
-                found.append(text_of(target.slice, names))
+                keys.append(text_of(target.slice, names))
         elif isinstance(node, ast.Call) and dotted(node.func) == f"{name}.update" and node.args:
-            found += keys_of(node.args[0], block, names, modules, depth + 1)
-    return found
-
-
-def _of_call(node: ast.Call, block: CodeBlock, modules: Modules, depth: int) -> list[str]:
-    if last_name(node.func) == "dict":
-        return [item.arg for item in node.keywords if item.arg]
-    found = modules.find(block.module, dotted(node.func))
-    return returned_keys(modules.block(*found), modules, depth) if found else []
+            keys += keys_of(node.args[0], block, names, modules, depth + 1)
+    return keys
 
 
 def returned_keys(function: CodeBlock, modules: Modules, depth: int = 0) -> list[str]:
     names = names_in(function, modules)
-    returns = (node for node in function.walk() if isinstance(node, ast.Return))
+    returns = (node for node in function.nodes if isinstance(node, ast.Return))
     return [key for node in returns for key in keys_of(node.value, function, names, modules, depth + 1)]
 
 
 def text_of(node: ast.expr, names: Names, depth: int = 0) -> str:
     """Return a text with `*` for each part that is known only at run time."""
-    if depth > _LONGEST_SUM:
+    if depth > _MAX_SUM:
         return "*"
     if isinstance(node, ast.JoinedStr):
         return "".join(
@@ -104,15 +99,15 @@ def printed_names(call: ast.Call, names: Names) -> Iterator[str]:
     parts = [_template(item, names) for item in call.args]
     if last_name(call.func) in ("info", "debug", "warning") and len(parts) > 1:
         parts = [_holes_of_percent(parts[0])]
-    for begun, name, mark, spec in _SEEN.findall(" ".join(parts)):
+    for continued, name, mark, spec in _SEEN.findall(" ".join(parts)):
         is_cut = name.endswith("_")  # the rest of the name follows, not a value: loss_{split}
         if not is_cut and (direction_of(name) or (mark in ("=", ":") and _FLOAT.search(spec))):
-            yield f"*{as_printed(name)}" if begun else as_printed(name)
+            yield f"*{as_printed(name)}" if continued else as_printed(name)
 
 
 def _template(node: ast.expr, names: Names, depth: int = 0) -> str:
     """Return the text with a mark for each inserted value."""
-    if depth > _LONGEST_SUM:
+    if depth > _MAX_SUM:
         return ""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
@@ -124,7 +119,7 @@ def _template(node: ast.expr, names: Names, depth: int = 0) -> str:
         return _template(node.left, names, depth + 1) + _template(node.right, names, depth + 1)
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
         return _BRACES.sub(
-            lambda found: _HOLE.format(found.group(1) or ""), _template(node.func.value, names, depth + 1)
+            lambda match: _HOLE.format(match.group(1) or ""), _template(node.func.value, names, depth + 1)
         )
     return _HOLE.format("")
 
@@ -148,110 +143,80 @@ def _part(node: ast.expr, names: Names) -> str:
 
 def _holes_of_percent(text: str) -> str:
     return _PERCENT.sub(
-        lambda found: _HOLE.format(f".{found.group(1)}{found.group(2)}" if found.group(1) else found.group(2)), text
+        lambda match: _HOLE.format(f".{match.group(1)}{match.group(2)}" if match.group(1) else match.group(2)), text
     )
 
 
-_MOST = 100
+_MAX_METRICS = 100
 _OF_ONE_NAME = {"add_scalar", "log_metric", "logkv", "record", "log_value", "track", "report_scalar"}
 _OF_A_DICT = {"log", "log_metrics", "log_dict", "add_scalars", "log_history", "set_postfix", "write_scalars", "report"}
 
 
 def read_metrics(reach: Reach, flags: set[str]) -> list[LoggedMetric]:
     """Return the metrics in source order. A name that is also a flag is a printed setting, not a metric."""
-    found: dict[str, LoggedMetric] = {}
-    for block, call, names in _with_names(reach):
+    metrics: dict[str, LoggedMetric] = {}
+    for block, call, names in calls_with_names(reach):
         for how, name in _logged_by(call, block, names, reach):
-            if _is_metric(name) and name not in flags and name not in found and len(found) < _MOST:
-                found[name] = LoggedMetric(
-                    name=name, direction=direction_of(name), how=how, where=block.module.at(call)
-                )
-    return list(found.values())
-
-
-def _is_metric(name: str) -> bool:
-    return bool(name.strip("*/_ ")) and len(name) < 100 and not is_progress(name)
-
-
-def _with_names(reach: Reach) -> Iterator[tuple[CodeBlock, ast.Call, Names]]:
-    """Yield every call with the values of its names; inside a loop over literals, once per round."""
-    for block in reach.blocks:
-        names = names_in(block, reach.modules)
-        rounds = rounds_of_loops(block, names)
-        for call in block.calls():
-            for bound in rounds.get(id(call), [{}]):
-                yield block, call, {**names, **bound} if bound else names
+            is_metric = name.strip("*/_ ") and len(name) < 100 and not is_progress(name) and name not in flags
+            if is_metric and name not in metrics and len(metrics) < _MAX_METRICS:
+                where = block.module.at(call)
+                metrics[name] = LoggedMetric(name=name, direction=direction_of(name), how=how, where=where)
+    return list(metrics.values())
 
 
 def _logged_by(call: ast.Call, block: CodeBlock, names: Names, reach: Reach) -> Iterator[tuple[str, str]]:
+    """Yield how each metric of a call is logged, and its name."""
     name, function = last_name(call.func), dotted(call.func)
-    first = call.args[0] if call.args else None
     if isinstance(call.func, ast.Attribute) and name in _OF_A_DICT:
         yield from ((function or name, key) for key in _logged_keys(call, block, names, reach))
-    elif isinstance(call.func, ast.Attribute) and name in _OF_ONE_NAME and first is not None:
-        yield function or name, text_of(first, names)
+    elif isinstance(call.func, ast.Attribute) and name in _OF_ONE_NAME and call.args:
+        yield function or name, text_of(call.args[0], names)
     elif name == "compile" and keyword(call, "metrics"):
-        yield from (("keras", key) for key in _keras(call))
+        node = keyword(call, "metrics")
+        listed = [value_of(item) for item in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
+        for metric in ["loss", *(item for item in listed if isinstance(item, str))]:
+            yield from (("keras", metric), ("keras", f"val_{metric}"))
     elif name.endswith("Trainer") and keyword(call, "compute_metrics") is not None:
         yield from (("trainer", key) for key in _trainer(call, block, reach))
     if name in PRINTERS:
-        yield from _json_keys(call, block, names, reach)
+        for inner in (inner for item in call.args for inner in ast.walk(item)):
+            if isinstance(inner, ast.Call) and last_name(inner.func) == "dumps" and inner.args:
+                yield from (("json", key) for key in keys_of(inner.args[0], block, names, reach.modules))
+        if len(call.args) == 1 and isinstance(call.args[0], ast.Dict):
+            printed = keys_of(call.args[0], block, names, reach.modules)
+            yield from (("print", key) for key in printed if direction_of(key))
         yield from (("print", key) for key in printed_names(call, names))
 
 
 def _logged_keys(call: ast.Call, block: CodeBlock, names: Names, reach: Reach) -> list[str]:
-    if last_name(call.func) == "set_postfix":
-        named = [item.arg for item in call.keywords if item.arg and item.arg != "refresh"]
-        return [*named, *(key for item in call.args[:1] for key in keys_of(item, block, names, reach.modules))]
-    arguments = call.args[:3] if last_name(call.func) in ("add_scalars", "log_metrics") else call.args[:1]
-    found = [key for item in arguments for key in keys_of(item, block, names, reach.modules)]
-    if last_name(call.func) == "log" and dotted(call.func).startswith(
-        ("self.", "accelerator.", "fabric.", "pl_module.")
-    ):
-        single = text_of(call.args[0], names) if call.args and len(call.args) + len(call.keywords) > 1 else "*"
-        found += [single] if not found and single != "*" else []
-    return found
-
-
-def _json_keys(call: ast.Call, block: CodeBlock, names: Names, reach: Reach) -> Iterator[tuple[str, str]]:
-    for node in (inner for item in call.args for inner in ast.walk(item)):
-        if isinstance(node, ast.Call) and last_name(node.func) == "dumps" and node.args:
-            yield from (("json", key) for key in keys_of(node.args[0], block, names, reach.modules))
-    if len(call.args) == 1 and isinstance(call.args[0], ast.Dict):
-        yield from (("print", key) for key in keys_of(call.args[0], block, names, reach.modules) if direction_of(key))
-
-
-def _keras(call: ast.Call) -> Iterator[str]:
-    node = keyword(call, "metrics")
-    named = [value_of(item) for item in node.elts] if isinstance(node, ast.List | ast.Tuple) else []
-    for name in ["loss", *(name for name in named if isinstance(name, str))]:
-        yield from (name, f"val_{name}")
+    name = last_name(call.func)
+    arguments = call.args[:3] if name in ("add_scalars", "log_metrics") else call.args[:1]
+    keys = [key for item in arguments for key in keys_of(item, block, names, reach.modules)]
+    if name == "set_postfix":
+        return [*(item.arg for item in call.keywords if item.arg and item.arg != "refresh"), *keys]
+    takes_name = dotted(call.func).startswith(("self.", "accelerator.", "fabric.", "pl_module."))  # log(name, value)
+    if name == "log" and takes_name and not keys and call.args and len(call.args) + len(call.keywords) > 1:
+        single = text_of(call.args[0], names)
+        return [single] if single != "*" else []
+    return keys
 
 
 def _trainer(call: ast.Call, block: CodeBlock, reach: Reach) -> Iterator[str]:
     """Yield the keys of compute_metrics with the prefix `eval_` that Hugging Face adds."""
     yield "eval_loss"
     node = keyword(call, "compute_metrics")
-    choices = [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]
-    for choice in choices:
-        function = _local_function(dotted(choice), block) or reach.modules.find(block.module, dotted(choice))
-        if isinstance(function, tuple):
-            function = reach.modules.block(*function)
-        if function:
-            yield from (
-                f"eval_{key.removeprefix('eval_')}" for key in returned_keys(function, reach.modules) if key != "*"
-            )
-    for _block, other in reach.calls():
-        named = (
-            value_of(other.args[0]) if other.args and dotted(other.func) in ("evaluate.load", "load_metric") else None
-        )
-        if isinstance(named, str):
-            yield f"eval_{named}" if named != "glue" else "eval_accuracy"
-
-
-def _local_function(name: str, block: CodeBlock) -> CodeBlock | None:
-    """Find compute_metrics inside main, as in run_glue.py."""
-    for node in block.walk():
-        if isinstance(node, ast.FunctionDef) and node.name == name:
-            return CodeBlock(block.module, node.body, node)
-    return None
+    inner = {item.name: item for item in reversed(block.nodes) if isinstance(item, ast.FunctionDef)}
+    for name in map(dotted, [node.body, node.orelse] if isinstance(node, ast.IfExp) else [node]):
+        if name in inner:  # a function inside main, as in run_glue.py
+            function = CodeBlock(block.module, inner[name].body, inner[name])
+        elif definition := reach.modules.find(block.module, name):
+            function = reach.modules.block(*definition)
+        else:
+            continue
+        keys = returned_keys(function, reach.modules)
+        yield from (f"eval_{key.removeprefix('eval_')}" for key in keys if key != "*")
+    for _block, load in reach.calls():
+        if load.args and dotted(load.func) in ("evaluate.load", "load_metric"):
+            metric = value_of(load.args[0])
+            if isinstance(metric, str):
+                yield f"eval_{metric}" if metric != "glue" else "eval_accuracy"

@@ -20,18 +20,25 @@ class CodeBlock:
     owner: Definition | None = None
 
     @cached_property
-    def _nodes(self) -> list[ast.AST]:
-        return [node for statement in [*self.decorators(), *self.body] for node in _in_order(statement)]
+    def nodes(self) -> list[ast.AST]:
+        """All nodes in source order, which `ast.walk` does not keep."""
+        found: list[ast.AST] = []
+        waiting: list[ast.AST] = [*reversed(self.body), *reversed(self.decorators)]
+        while waiting:
+            node = waiting.pop()
+            found.append(node)
+            waiting.extend(reversed(list(ast.iter_child_nodes(node))))
+        return found
 
     @cached_property
-    def _calls(self) -> list[ast.Call]:
-        return [node for node in self._nodes if isinstance(node, ast.Call)]
+    def calls(self) -> list[ast.Call]:
+        return [node for node in self.nodes if isinstance(node, ast.Call)]
 
     @cached_property
     def assigned(self) -> dict[str, ast.expr]:
-        """Return the assigned names, each with its last value."""
+        """The assigned names, each with its last value."""
         found: dict[str, ast.expr] = {}
-        for node in self._nodes:
+        for node in self.nodes:
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
                 found[node.targets[0].id] = node.value
             elif isinstance(node, ast.AnnAssign | ast.NamedExpr) and isinstance(node.target, ast.Name) and node.value:
@@ -40,32 +47,19 @@ class CodeBlock:
 
     @cached_property
     def named(self) -> frozenset[str]:
-        """Return every dotted name in the block."""
-        return frozenset(dotted(node) for node in self._nodes if isinstance(node, ast.Name | ast.Attribute)) - {""}
+        """Every dotted name in the block."""
+        return frozenset(dotted(node) for node in self.nodes if isinstance(node, ast.Name | ast.Attribute)) - {""}
 
-    def walk(self) -> list[ast.AST]:
-        """Return every node in source order, which `ast.walk` does not keep."""
-        return self._nodes
-
-    def calls(self) -> list[ast.Call]:
-        return self._calls
-
+    @property
     def decorators(self) -> list[ast.expr]:
         return self.owner.decorator_list if self.owner else []
 
     def loops(self) -> Iterator[ast.For]:
-        return (node for node in self._nodes if isinstance(node, ast.For))
+        return (node for node in self.nodes if isinstance(node, ast.For))
 
 
-def _in_order(root: ast.AST) -> Iterator[ast.AST]:
-    waiting = [root]
-    while waiting:
-        node = waiting.pop()
-        yield node
-        waiting.extend(reversed(list(ast.iter_child_nodes(node))))
-
-
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
 _SOURCE_ROOTS = ("", "src/", "lib/", "python/")
 
 
@@ -78,12 +72,12 @@ class SourceModule:
 
     @cached_property
     def definitions(self) -> dict[str, Definition]:
-        """Return top-level functions and classes, also inside `if` and `try`."""
+        """Top-level functions and classes, also inside `if` and `try`."""
         return {node.name: node for node in _top_level(self.tree.body) if isinstance(node, Definition)}
 
     @cached_property
     def constants(self) -> dict[str, ast.expr]:
-        """Return top-level names that are assigned once."""
+        """Top-level names, each with its first value."""
         found: dict[str, ast.expr] = {}
         for node in _top_level(self.tree.body):
             if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
@@ -94,12 +88,12 @@ class SourceModule:
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
-        """Return the code that an import runs, without the main guard."""
+        """The code that an import runs, without the main guard."""
         return [node for node in _top_level(self.tree.body) if not isinstance(node, Definition)]
 
     @cached_property
     def guarded(self) -> list[ast.stmt]:
-        """Return the code that runs only if the module is the script."""
+        """The code that runs only if the module is the script."""
         return [inner for node in self.tree.body if is_main_guard(node) for inner in node.body]
 
     def at(self, node: ast.AST) -> str:
@@ -157,15 +151,22 @@ class Modules:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # invalid escapes in the project's strings
                 tree = ast.parse(text)
-        except (SyntaxError, ValueError) as error:
-            self._tree.skip(path, _why_unparsed(text, error))
+        except SyntaxError as error:
+            message = str(error.msg)
+            is_python_2 = "print" in message or ("except" in message and "\nexcept " in text)
+            if error.lineno:
+                reason = f"Python 2, line {error.lineno}" if is_python_2 else f"syntax error in line {error.lineno}"
+            else:
+                reason = f"cannot be parsed: {error}"
+            self._tree.skip(path, reason)
+            return None
+        except ValueError as error:
+            self._tree.skip(path, f"cannot be parsed: {error}")
             return None
         except (RecursionError, MemoryError):
             self._tree.skip(path, "nested too deeply to parse")
             return None
-        module = SourceModule(path, tree, text)
-        module.imports = dict(_imports(tree, path))
-        return module
+        return SourceModule(path, tree, text, dict(_imports(tree, path)))
 
     def resolve(self, importer: str, dotted: str) -> str | None:
         """Return the file behind `import a.b`, relative to the script or the source roots."""
@@ -196,18 +197,24 @@ class Modules:
         if head not in module.imports or depth > 5:
             return None
         source, original = module.imports[head]
-        wanted = ".".join(part for part in (original, rest) if part)
-        return self._find_in(module, source, wanted, depth)
-
-    def _find_in(
-        self, module: SourceModule, source: str, wanted: str, depth: int
-    ) -> tuple[SourceModule, Definition] | None:
-        parts = [part for part in wanted.split(".") if part]
-        for cut in range(len(parts), -1, -1):
+        parts = [part for part in (original, *rest.split(".")) if part]
+        for cut in range(len(parts), -1, -1):  # the leading parts may be modules, the others are names in them
             path = self.resolve(module.path, ".".join([source, *parts[:cut]]).strip("."))
             other = self.get(path) if path else None
             if other and parts[cut:]:
                 return self.find(other, ".".join(parts[cut:]), depth + 1)
+        return None
+
+    def find_class(self, module: SourceModule, name: str) -> tuple[SourceModule, ast.ClassDef] | None:
+        match self.find(module, name):
+            case source, ast.ClassDef() as definition:
+                return source, definition
+        return None
+
+    def find_function(self, module: SourceModule, name: str) -> tuple[SourceModule, Function] | None:
+        match self.find(module, name):
+            case source, (ast.FunctionDef() | ast.AsyncFunctionDef()) as definition:
+                return source, definition
         return None
 
     def imported(self, module: SourceModule) -> Iterator[SourceModule]:
@@ -233,41 +240,24 @@ class Modules:
     def constants_of(self, module: SourceModule) -> dict[str, ast.expr]:
         """Return constants by their name in this module, including imported ones."""
         if module.path not in self._constants:
-            self._constants[module.path] = self._read_constants(module)
+            constants = dict(module.constants)
+            for local, (source, name) in module.imports.items():
+                path = self.resolve(module.path, source) if name else None
+                other = self.get(path) if path else None
+                if other and name in other.constants:
+                    constants.setdefault(local, other.constants[name])
+            self._constants[module.path] = constants
         return self._constants[module.path]
-
-    def _read_constants(self, module: SourceModule) -> dict[str, ast.expr]:
-        found = dict(module.constants)
-        for local, (source, name) in module.imports.items():
-            path = self.resolve(module.path, source) if name else None
-            other = self.get(path) if path else None
-            if other and name in other.constants:
-                found.setdefault(local, other.constants[name])
-        return found
-
-
-def _why_unparsed(text: str, error: SyntaxError | ValueError) -> str:
-    if isinstance(error, SyntaxError) and "print" in str(error.msg):
-        return f"Python 2, line {error.lineno}"
-    if isinstance(error, SyntaxError) and text.count("\nexcept ") and "except" in str(error.msg):
-        return f"Python 2, line {error.lineno}"
-    line = getattr(error, "lineno", None)
-    return f"syntax error in line {line}" if line else f"cannot be parsed: {error}"
-
-
-def _all_statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield statements at any depth. Expressions are skipped: they hold none and are most of a tree."""
-    waiting = list(body)
-    while waiting:
-        node = waiting.pop()
-        yield node
-        for name in ("body", "orelse", "finalbody", "handlers", "cases"):
-            waiting.extend(getattr(node, name, ()))
 
 
 def _imports(tree: ast.Module, path: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield each imported local name with its module and its name there. Imports inside functions count too."""
     package = path.split("/")[:-1]
-    for node in _all_statements(tree.body):
+    waiting: list[ast.AST] = list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        for block in ("body", "orelse", "finalbody", "handlers", "cases"):  # expressions hold no statements
+            waiting.extend(getattr(node, block, ()))
         if isinstance(node, ast.Import):
             for alias in node.names:
                 whole = alias.name if alias.asname else alias.name.split(".")[0]

@@ -23,66 +23,56 @@ _DATA = re.compile(
     r"(^|[_.-])(test|val|valid|validation|dev|eval|heldout|holdout|gold|labels?)([_.-]|$)", re.IGNORECASE
 )
 _DATA_ENDS = (".csv", ".tsv", ".json", ".jsonl", ".npz", ".npy", ".parquet", ".txt", ".pt", ".bin", ".arrow", ".h5")
-_MOST = 200
+_MAX_PROTECTED = 200
 HELD_OUT = "held-out data, by its name"
 
 
 def read_evaluation_files(tree: ProjectTree, entries: list[EntryPoint]) -> list[ProtectedFile]:
     started = {entry.path for entry in entries if entry.kind is Kind.EVALUATE}
-    found = [ProtectedFile(path=path, reason=reason) for path in tree.files if (reason := _reason(path, started))]
-    if len(found) > _MOST:
-        tree.skip(".", f"{len(found) - _MOST} more evaluation files")
-    return found[:_MOST]
+    reasons = {path: reason for path in tree.files if (reason := _reason_to_protect(path, started))}
+    if len(reasons) > _MAX_PROTECTED:
+        tree.skip(".", f"{len(reasons) - _MAX_PROTECTED} more evaluation files")
+    return [ProtectedFile(path=path, reason=reason) for path, reason in reasons.items()][:_MAX_PROTECTED]
 
 
-def _reason(path: str, started: set[str]) -> str:
+def _reason_to_protect(path: str, started: set[str]) -> str:
     folder, _, name = path.rpartition("/")
-    stem, _, _end = name.partition(".")
+    names = (name.partition(".")[0], folder.rpartition("/")[2])
     if path in started:
         return "evaluates"
-    if (
-        name.endswith(".py")
-        and not name.startswith("test_")
-        and (_CODE.search(stem) or _CODE.search(folder.rpartition("/")[2]))
-    ):
+    if name.endswith(".py") and not name.startswith("test_") and any(_CODE.search(part) for part in names):
         return "evaluation code, by its name"
-    if (
-        name.endswith(_DATA_ENDS)
-        and "requirements" not in name
-        and (_DATA.search(stem) or _DATA.search(folder.rpartition("/")[2]))
-    ):
+    if name.endswith(_DATA_ENDS) and "requirements" not in name and any(_DATA.search(part) for part in names):
         return HELD_OUT
     return ""
 
 
-_MOST_PROJECTS = 4
+_MAX_CACHED = 4
 _Signature = frozenset[tuple[str, int, int, int, int]]
-_known: OrderedDict[str, tuple[_Signature, list[EntryPoint], list[Skipped]]] = OrderedDict()
+_cache: OrderedDict[str, tuple[_Signature, list[EntryPoint], list[Skipped]]] = OrderedDict()
 
 
 def _cached_entry_points(tree: ProjectTree, modules: Modules) -> list[EntryPoint]:
     """Return the entry points from the cache if no file changed since, by size, times and inode; else read them."""
-    now = frozenset(_file_signature(tree.root, path) for path in tree.files)
-    known = _known.get(tree.root)
-    if known is not None and known[0] == now:
-        tree.skipped += known[2]
-        return known[1]
+    files: set[tuple[str, int, int, int, int]] = set()
+    for path in tree.files:
+        try:
+            about = os.stat(os.path.join(tree.root, path))
+            files.add((path, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino))
+        except OSError:  # the file was deleted since
+            files.add((path, 0, 0, 0, 0))
+    cached = _cache.get(tree.root)
+    if cached is not None and cached[0] == files:
+        tree.skipped += cached[2]
+        return cached[1]
     before = len(tree.skipped)
-    found = read_entry_points(tree, modules)
+    entries = read_entry_points(tree, modules)
     if tree.complete:
-        _known[tree.root] = (now, found, tree.skipped[before:])
-        _known.move_to_end(tree.root)
-        while len(_known) > _MOST_PROJECTS:
-            _known.popitem(last=False)
-    return found
-
-
-def _file_signature(root: str, path: str) -> tuple[str, int, int, int, int]:
-    try:
-        about = os.stat(os.path.join(root, path))
-    except OSError:  # the file was deleted since
-        return (path, 0, 0, 0, 0)
-    return (path, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino)
+        _cache[tree.root] = (frozenset(files), entries, tree.skipped[before:])
+        _cache.move_to_end(tree.root)
+        while len(_cache) > _MAX_CACHED:
+            _cache.popitem(last=False)
+    return entries
 
 
 def scan_project(

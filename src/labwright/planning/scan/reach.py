@@ -1,6 +1,6 @@
-"""Find the code that a script can reach, judged by names, and the values of names.
+"""Find the code that a script can reach by following names, and the values of names.
 
-It is better to include too much than too little, except for the flags of another script's parser.
+The search includes too much rather than too little.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from labwright.planning.scan.literals import dotted, last_name
+from labwright.planning.scan.literals import dotted
 from labwright.planning.scan.modules import CodeBlock, Definition, Modules, SourceModule
 
-_MOST_BLOCKS = 600
-_MOST_MODULES = 60
+_MAX_BLOCKS = 600
+_MAX_MODULES = 60
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Reach:
 
     def calls(self) -> Iterator[tuple[CodeBlock, ast.Call]]:
         for block in self.blocks:
-            for call in block.calls():
+            for call in block.calls:
                 yield block, call
 
     def files(self) -> list[SourceModule]:
@@ -42,38 +42,32 @@ class Reach:
 
 def reach(entry: SourceModule, modules: Modules, start: str = "") -> Reach:
     """Follow names from the script's top level and main guard, or from the function `start` of a console script."""
-    found = Reach(entry, modules)
+    result = Reach(entry, modules)
     seen: set[int] = set()
     seen_modules = {entry.path}
     waiting: deque[tuple[SourceModule, Definition | None]] = deque([(entry, None)])
     first = entry.definitions.get(start)
     if first:
         waiting.append((entry, first))
-    while waiting and len(found.blocks) < _MOST_BLOCKS:
+    while waiting and len(result.blocks) < _MAX_BLOCKS:
         module, definition = waiting.popleft()
         if id(definition or module) in seen:
             continue
         seen.add(id(definition or module))
         block = modules.block(module, definition, is_script=module is entry and not start)
-        found.blocks.append(block)
-        waiting.extend(_named_in(block, modules))
-        if definition is None and len(seen_modules) < _MOST_MODULES:
-            for other in modules.imported(module):
+        result.blocks.append(block)
+        bases = {dotted(base) for base in definition.bases} - {""} if isinstance(definition, ast.ClassDef) else set()
+        for name in sorted(block.named | bases):
+            target = modules.find(module, name) or modules.find(module, name.split(".")[0])
+            if target:
+                waiting.append(target)
+        if definition is None:
+            # A decorator may register a definition that nothing names.
+            waiting.extend((module, node) for node in module.definitions.values() if node.decorator_list)
+            for other in modules.imported(module) if len(seen_modules) < _MAX_MODULES else ():
                 seen_modules.add(other.path)
                 waiting.append((other, None))
-    return found
-
-
-def _named_in(block: CodeBlock, modules: Modules) -> Iterator[tuple[SourceModule, Definition]]:
-    """Yield definitions that the block names; at the top level also those that a decorator registers."""
-    module = block.module
-    bases = {dotted(base) for base in block.owner.bases} - {""} if isinstance(block.owner, ast.ClassDef) else set()
-    for name in sorted(block.named | bases):
-        found = modules.find(module, name) or modules.find(module, name.split(".")[0])
-        if found:
-            yield found
-    if block.owner is None:
-        yield from ((module, node) for node in module.definitions.values() if node.decorator_list)
+    return result
 
 
 Names = dict[str, ast.expr]
@@ -85,33 +79,39 @@ def names_in(block: CodeBlock, modules: Modules) -> Names:
 
 
 def rounds_of_loops(block: CodeBlock, names: Names) -> dict[int, list[Names]]:
-    """Return for each call inside `for name in (literals)` the values of the loop's names in each round."""
-    found: dict[int, list[Names]] = {}
+    """Return, for each call inside `for name in (literals)`, the values of the loop's names in each round."""
+    result: dict[int, list[Names]] = {}
     for loop in block.loops():
-        rounds = list(_rounds(loop, names))
-        if rounds:
+        iterated, is_items = loop.iter, False
+        if (
+            isinstance(iterated, ast.Call)
+            and isinstance(iterated.func, ast.Attribute)
+            and iterated.func.attr == "items"
+        ):
+            iterated, is_items = iterated.func.value, True
+        if isinstance(iterated, ast.Name):
+            iterated = names.get(iterated.id, iterated)
+        values: list[ast.expr] = []
+        if isinstance(iterated, ast.Dict):
+            pairs = [(key, value) for key, value in zip(iterated.keys, iterated.values, strict=True) if key]
+            values = [ast.Tuple([key, value], ast.Load()) if is_items else key for key, value in pairs]
+        elif isinstance(iterated, ast.Tuple | ast.List):
+            values = iterated.elts
+        if values:
+            rounds = [_bound(loop.target, value) for value in values]
             inner = (node for statement in loop.body for node in ast.walk(statement) if isinstance(node, ast.Call))
-            found.update({id(call): rounds for call in inner})
-    return found
+            result.update({id(call): rounds for call in inner})
+    return result
 
 
-def _rounds(loop: ast.For, names: Names) -> Iterator[Names]:
-    iterated, pairs = loop.iter, False
-    if (
-        isinstance(iterated, ast.Call)
-        and last_name(iterated.func) == "items"
-        and isinstance(iterated.func, ast.Attribute)
-    ):
-        iterated, pairs = iterated.func.value, True
-    if isinstance(iterated, ast.Name):
-        iterated = names.get(iterated.id, iterated)
-    if isinstance(iterated, ast.Dict):
-        keyed = ((key, value) for key, value in zip(iterated.keys, iterated.values, strict=True) if key)
-        for key, value in keyed:
-            yield _bound(loop.target, ast.Tuple([key, value], ast.Load()) if pairs else key)
-    elif isinstance(iterated, ast.Tuple | ast.List):
-        for item in iterated.elts:
-            yield _bound(loop.target, item)
+def calls_with_names(reach: Reach) -> Iterator[tuple[CodeBlock, ast.Call, Names]]:
+    """Yield every call with the values of its names; inside a loop over literals, once per round."""
+    for block in reach.blocks:
+        names = names_in(block, reach.modules)
+        rounds = rounds_of_loops(block, names)
+        for call in block.calls:
+            for bound in rounds.get(id(call), [{}]):
+                yield block, call, {**names, **bound} if bound else names
 
 
 def _bound(target: ast.expr, value: ast.expr) -> Names:

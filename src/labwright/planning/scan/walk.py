@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import stat
 import time
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,7 +21,7 @@ _NOT_OURS = {
 _OF_ENVIRONMENTS = {"pyvenv.cfg", "conda-meta"}
 UNFINISHED = ".unfinished"  # a file with this suffix marks an environment that is being made
 JUST_MADE = "labwright.new"  # the same file inside the finished environment, until it is recorded
-_MORE_SKIPPED = 200  # beyond it, skipped files are only counted
+_MAX_SKIPPED = 200  # beyond it, skipped files are only counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class ProjectTree:
         return self.seconds > self.limits.seconds
 
     def skip(self, path: str, reason: str) -> None:
-        if len(self.skipped) < _MORE_SKIPPED:
+        if len(self.skipped) < _MAX_SKIPPED:
             self.skipped.append(Skipped(path=path, reason=reason))
         else:
             self._more += 1
@@ -79,33 +79,27 @@ class ProjectTree:
             self.stop(f"time limit of {self.limits.seconds:g} s reached")
             return None
         try:
-            content = self._bytes(path)
+            # O_NONBLOCK: the name may have become a FIFO since the walk, which would block forever.
+            fd = os.open(os.path.join(self.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            with os.fdopen(fd, "rb") as file:
+                about = os.fstat(fd)
+                if not stat.S_ISREG(about.st_mode):
+                    return None
+                if about.st_size > self.limits.bytes_of_a_file:
+                    self.skip(path, f"{about.st_size} bytes are too many to read")
+                    return None
+                if self._read + about.st_size > self.limits.bytes:
+                    self.stop(f"more than {self.limits.bytes} bytes to read")
+                    return None
+                content = file.read(self.limits.bytes_of_a_file)
         except OSError as error:
             self.skip(path, f"cannot be read: {error.strerror}")
             return None
-        if content is None:
-            return None
+        self._read += len(content)
         if b"\0" in content:
             self.skip(path, "binary")
             return None
         return content.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-
-    def _bytes(self, path: str) -> bytes | None:
-        # O_NONBLOCK: the name may have become a FIFO since the walk, which would block forever.
-        fd = os.open(os.path.join(self.root, path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            about = os.fstat(fd)
-            if not stat.S_ISREG(about.st_mode):
-                return None
-            if about.st_size > self.limits.bytes_of_a_file:
-                self.skip(path, f"{about.st_size} bytes are too many to read")
-                return None
-            if self._read + about.st_size > self.limits.bytes:
-                self.stop(f"more than {self.limits.bytes} bytes to read")
-                return None
-            content = file.read(self.limits.bytes_of_a_file)
-        self._read += len(content)
-        return content
 
 
 def walk(root: str, limits: ScanLimits) -> ProjectTree:
@@ -116,7 +110,7 @@ def walk(root: str, limits: ScanLimits) -> ProjectTree:
         if tree.is_late:
             tree.stop(f"time limit of {limits.seconds:g} s reached in {folder or '.'}")
             break
-        for below in _take_folder(tree, folder):
+        for below in _read_folder(tree, folder):
             if depth + 1 > limits.depth:
                 tree.skip(below, f"deeper than {limits.depth} folders")
             else:
@@ -127,10 +121,14 @@ def walk(root: str, limits: ScanLimits) -> ProjectTree:
     return tree
 
 
-def _take_folder(tree: ProjectTree, folder: str) -> list[str]:
+def _read_folder(tree: ProjectTree, folder: str) -> list[str]:
     """Record the files of a folder and return its subfolders."""
+    limit = tree.limits.entries_of_a_folder
     try:
-        entries = sorted(_entries(tree, folder), key=lambda entry: entry.name)
+        with os.scandir(os.path.join(tree.root, folder)) as scan:
+            entries = list(itertools.islice(scan, limit))
+            if next(scan, None):
+                tree.skip(folder or ".", f"more than {limit} entries; the rest counts as data")
     except OSError as error:
         tree.skip(folder or ".", f"cannot be listed: {error.strerror}")
         return []
@@ -139,28 +137,26 @@ def _take_folder(tree: ProjectTree, folder: str) -> list[str]:
         tree.environments.append(folder)
         tree.skip(folder, "a Python environment")
         return []
-    found = [below for entry in entries if (below := _take(tree, folder, entry))]
-    return [below for below in found if below.rsplit("/", 1)[-1] + UNFINISHED not in names]
+    entries.sort(key=lambda entry: entry.name)
+    subfolders = [path for entry in entries if (path := _record(tree, folder, entry))]
+    return [path for path in subfolders if path.rsplit("/", 1)[-1] + UNFINISHED not in names]
 
 
-def _entries(tree: ProjectTree, folder: str) -> Iterator[os.DirEntry[str]]:
-    with os.scandir(os.path.join(tree.root, folder)) as found:
-        for count, entry in enumerate(found):
-            if count >= tree.limits.entries_of_a_folder:
-                tree.skip(folder or ".", f"more than {count} entries; the rest counts as data")
-                return
-            yield entry
-
-
-def _take(tree: ProjectTree, folder: str, entry: os.DirEntry[str]) -> str | None:
+def _record(tree: ProjectTree, folder: str, entry: os.DirEntry[str]) -> str | None:
+    """Record one entry of a folder. Return its path if it is a subfolder to read."""
     path = f"{folder}/{entry.name}" if folder else entry.name
     if not path.isprintable():
         tree.skip(ascii(path), "the name is not printable")
-    elif entry.is_dir(follow_symlinks=False):
-        if entry.name in _NOT_OURS or entry.name.endswith(".egg-info"):
-            return None
-        return path
-    elif _is_inside(tree.root, entry):
+        return None
+    if entry.is_dir(follow_symlinks=False):
+        return None if entry.name in _NOT_OURS or entry.name.endswith(".egg-info") else path
+    try:
+        is_file = entry.is_file()
+    except OSError:
+        is_file = False  # a link to itself
+    if is_file and entry.is_symlink():  # a link must not leave the project
+        is_file = os.path.realpath(entry.path).startswith(os.path.realpath(tree.root) + os.sep)
+    if is_file:
         if len(tree.files) < tree.limits.files:
             tree.files.append(path)
     elif entry.is_symlink() and any(os.path.exists(os.path.join(entry.path, name)) for name in _OF_ENVIRONMENTS):
@@ -172,17 +168,7 @@ def _take(tree: ProjectTree, folder: str, entry: os.DirEntry[str]) -> str | None
     return None
 
 
-def _is_inside(root: str, entry: os.DirEntry[str]) -> bool:
-    """Return whether it is a regular file inside the project; links must not leave it."""
-    try:
-        if not entry.is_file():
-            return False
-    except OSError:
-        return False  # a link to itself
-    return not entry.is_symlink() or os.path.realpath(entry.path).startswith(os.path.realpath(root) + os.sep)
-
-
-_LONGEST = 200_000
+_MAX_YAML = 200_000
 
 
 def read_yaml(tree: ProjectTree, path: str) -> Any:
@@ -192,7 +178,7 @@ def read_yaml(tree: ProjectTree, path: str) -> Any:
     text = tree.read(path)
     if text is None:
         return None
-    if len(text) > _LONGEST:
+    if len(text) > _MAX_YAML:
         tree.skip(path, "too long for a configuration")
         return None
     try:
