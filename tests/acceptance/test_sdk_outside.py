@@ -1,4 +1,4 @@
-"""The SDK outside of a run: a folder of its own, a server that is there or gone, and the truth of the end."""
+"""The SDK outside of a run: its own folder, with and without a server, and the true end."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ if __name__ == "__main__":
     about = json.loads((folder / "run.json").read_text())
     assert (about["name"], about["project"], about["config"]) == ("lr-0.1", "mnist", {"lr": 0.1})
     assert about["command"].endswith("train.py") and about["workdir"] == str(scripts.workdir)
-    assert len(scripts.files(folder)) == 2  # the child's too: it is part of the run
+    assert len(scripts.files(folder)) == 2  # including the child's lines: it is part of the run
     ended = json.loads((folder / "exit.json").read_text())
     assert (ended["status"], ended["exit_code"], ended["attempt"]) == ("finished", 0, 1)
     assert set(ended["usage"]) == {"cpu_seconds", "max_memory_mb", "wall_seconds"}
@@ -103,7 +103,7 @@ def test_a_killed_script_records_no_end(scripts: Scripts) -> None:
 
 
 class FakeServer:
-    """Takes one external run, as the real route does, or answers as it is told."""
+    """Accept one external run as the real route does, or respond as configured."""
 
     def __init__(self, project: Path, answer: int = 201) -> None:
         self.asked: list[tuple[str, str, dict[str, Any]]] = []
@@ -161,7 +161,7 @@ labwright.log({"loss": 0.6})
     assert (path, token) == ("/runs/external", "secret")
     assert (body["name"], body["params"], body["tags"]) == ("lr-0.1", {"lr": 0.1}, ["a", "group:g"])
     assert set(body) >= {"command", "workdir", "pid", "start_time", "boot_id", "host", "notes"}
-    assert body["answer_by"] < time.time() + 5  # after that it logs elsewhere, and a run would be nobody's
+    assert body["answer_by"] < time.time() + 5  # after that it logs elsewhere, and the run would belong to no script
     assert [point["m"] for point in scripts.points(fake_server.run_dir)] == [{"loss": 0.5}]
     assert json.loads((fake_server.run_dir / "exit.json").read_text())["status"] == "finished"
     assert "after finish()" in err and not (scripts.workdir.parent / ".labwright-offline").exists()
@@ -173,12 +173,12 @@ def test_without_a_working_server_it_logs_to_a_local_folder(scripts: Scripts, fa
     code = "import labwright\nlabwright.log({'loss': 1.0})"
     fake_server.tell(project, pid=2**22 + 1)
     scripts.run(code, inside=False)
-    assert fake_server.asked == [] and len(list(offline.glob("2*"))) == 1  # the token went nowhere
+    assert fake_server.asked == [] and len(list(offline.glob("2*"))) == 1  # the token was sent nowhere
     fake_server.tell(project, pid=os.getpid())
     fake_server.run_dir.rmdir()
     _, err = scripts.run(code, inside=False)
     assert len(fake_server.asked) == 1 and len(list(offline.glob("2*"))) == 2 and "did not accept the run" in err
-    fake_server.http.shutdown()  # it listens on and answers no more
+    fake_server.http.shutdown()  # it still listens but no longer responds
     process = scripts.start(code, inside=False)
     assert process.wait(timeout=60) == 0
     assert len(list(offline.glob("2*"))) == 3

@@ -1,4 +1,4 @@
-"""A script that logs trains on, and no number is lost: through kills, full disks, another user, closed files."""
+"""A script that logs keeps training and loses no number: through kills, full disks, another user, closed files."""
 
 from __future__ import annotations
 

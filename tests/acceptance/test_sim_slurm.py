@@ -1,4 +1,4 @@
-"""`labwright sim slurm`: a cluster of one's own that leaves nothing behind, however it ends."""
+"""`labwright sim slurm`: a private cluster that leaves nothing behind, however it ends."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def labwright(*arguments: str) -> list[str]:
     return [sys.executable, "-c", code, *arguments]
 
 
-def test_a_newer_slurm_is_told_not_to_make_cgroups_and_an_older_one_does_not_know_the_word(tmp_path: Path) -> None:
+def test_cgroup_option_is_set_only_for_a_slurm_that_knows_it(tmp_path: Path) -> None:
     layout = Layout(tmp_path)
     layout.write_cgroup((23, 11))
     assert not layout.cgroup.exists()
@@ -32,7 +32,7 @@ def test_a_newer_slurm_is_told_not_to_make_cgroups_and_an_older_one_does_not_kno
 
 
 def processes_with(mark: str) -> list[int]:
-    """Alive, and naming the folder in their arguments or environment, or at work in it."""
+    """Return live processes that name the folder in their arguments or environment, or work in it."""
     return [pid for pid in all_pids() if _names(pid, mark) and start_time(pid) is not None and pid != os.getpid()]
 
 
@@ -45,7 +45,7 @@ def _names(pid: int, mark: str) -> bool:
     return mark.encode() in text or mark in place
 
 
-def test_a_command_sees_the_cluster_and_its_exit_code_is_ours() -> None:
+def test_command_sees_the_cluster_and_its_exit_code_is_returned() -> None:
     script = (
         "sinfo -h -N -p main -o '%N %G'; srun --gres=gpu:1 bash -c 'echo on $SLURMD_NODENAME'; echo $SLURM_CONF; exit 7"
     )
@@ -61,11 +61,11 @@ def test_a_command_sees_the_cluster_and_its_exit_code_is_ours() -> None:
     assert not processes_with(str(Path(conf).parent))
 
 
-def test_an_srun_comes_through_on_a_machine_named_as_debian_does(tmp_path: Path) -> None:
-    """Its name leads to 127.0.1.1 there, and what calls that address does so from 127.0.0.1."""
+def test_srun_works_on_a_host_named_as_debian_does(tmp_path: Path) -> None:
+    """There the host name resolves to 127.0.1.1, and connections to that address come from 127.0.0.1."""
     hosts, told = tmp_path / "hosts", tmp_path / "told"
     hosts.write_text(f"127.0.0.1\tlocalhost\n127.0.1.1\t{socket.gethostname()}\n")
-    caps = ["--cap-add", "ALL"] if os.geteuid() == 0 else []  # slurmd of root changes to the job's user
+    caps = ["--cap-add", "ALL"] if os.geteuid() == 0 else []  # root's slurmd switches to the job's user
     machine = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", str(hosts), "/etc/hosts", *caps]
     script = f"srun echo alone; sbatch --wait --chdir=/ --output={told} --wrap='srun echo in a job'; cat {told}"
     done = subprocess.run(
@@ -77,7 +77,7 @@ def test_an_srun_comes_through_on_a_machine_named_as_debian_does(tmp_path: Path)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_however_it_ends_nothing_is_left(number: signal.Signals) -> None:
+def test_nothing_is_left_however_it_ends(number: signal.Signals) -> None:
     simulation = subprocess.Popen(labwright("sim", "slurm", "--nodes", "1"), stdout=subprocess.PIPE, text=True)
     assert simulation.stdout is not None
     with simulation.stdout as said:
@@ -112,8 +112,8 @@ def test_without_slurm_it_says_what_to_install(tmp_path: Path) -> None:
     assert "munge" in done.stderr and "slurm-wlm" in done.stderr and "apt-get install" in done.stderr
 
 
-def test_a_user_without_a_name_is_told_so(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in many containers."""
+def test_user_without_a_name_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Many containers have such a user."""
     monkeypatch.setattr("os.getuid", lambda: 3_999_999)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(Invalid, match="none for user id 3999999"), simulated_slurm(SlurmSize(nodes=1, gpus=0)):

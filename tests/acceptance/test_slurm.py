@@ -1,4 +1,4 @@
-"""Runs on a real Slurm: what it says is shown, what it does is followed, and every run ends with the truth."""
+"""Runs on a real Slurm: its messages are shown, its actions followed, and every run has its true result."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ def started(server: LiveServer, command: str, **fields: Any) -> dict[str, Any]:
 
 
 def start_again_now(slurm: SimulatedSlurm, job_id: str) -> None:
-    """Slurm lets a requeued job wait for two minutes."""
+    """Start a requeued job now. Slurm would let it wait for two minutes."""
     slurm.client("scontrol", "update", f"jobid={job_id}", "starttime=now")
 
 
 def logs_of(slurm: SimulatedSlurm) -> str:
-    """What its daemons wrote, for a failure that only they can explain."""
+    """Return the logs of Slurm's daemons, to explain a failure."""
     return "\n".join(
         f"{path.name}:\n{path.read_text()[-4000:]}" for path in sorted(slurm.layout.logs.glob("slurm*.log"))
     )
 
 
-def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: SimulatedSlurm) -> None:
+def test_cluster_is_found_with_its_partitions(server: LiveServer, slurm: SimulatedSlurm) -> None:
     found = server.get("/cluster")["cluster"]
     assert (found["type"], found["status"], found["source"]) == ("slurm", "healthy", "detected")
     assert (found["node_count"], found["gpu_count"], found["recommended"]["gpuwrap"]) == (3, 6, "disabled")
@@ -64,7 +64,7 @@ def test_the_cluster_is_found_with_its_partitions(server: LiveServer, slurm: Sim
     assert said["SLURM_CONF of the server"] == str(slurm.conf)
 
 
-def test_a_job_gets_what_it_asked_for_and_no_address_of_the_server(server: LiveServer) -> None:
+def test_job_gets_its_requested_resources_and_no_server_address(server: LiveServer) -> None:
     run = server.submit(
         "env; cat $LABWRIGHT_RUN_DIR/secrets.json",
         gpus=2, cpus=2, memory_mb=300, time_limit_seconds=90, slurm={"partition": "debug"}, env={"MY_TOKEN": "kept"},
@@ -86,21 +86,21 @@ def test_a_job_gets_what_it_asked_for_and_no_address_of_the_server(server: LiveS
     assert not (server.state / "runs" / run["id"] / "secrets.json").exists()
 
 
-def test_the_flags_of_an_srun_size_the_allocation(server: LiveServer) -> None:
+def test_flags_of_an_srun_size_the_allocation(server: LiveServer) -> None:
     run = server.submit("srun -N2 --ntasks=2 --cpus-per-task=2 bash -c 'echo $SLURM_NODEID of $SLURM_NNODES'")
     ended = server.wait_for_end(run["id"])
     assert ended["status"] == "finished", server.output(run["id"])
     assert sorted(server.output(run["id"]).splitlines()) == ["0 of 2", "1 of 2"]
 
 
-def test_a_nested_sbatch_is_refused_with_the_fields_to_use(server: LiveServer) -> None:
+def test_nested_sbatch_is_refused_with_the_fields_to_use(server: LiveServer) -> None:
     answer = server.call("POST", "/runs", {"command": "cd x && sbatch --gres=gpu:1 job.sh"})
     assert answer.status == 422
     assert "sbatch" in answer.json["error"]["message"]
     assert "`gpus`" in answer.json["error"]["hint"]
 
 
-def test_options_that_would_hide_the_job_from_us_are_refused(server: LiveServer) -> None:
+def test_options_that_hide_the_job_are_refused(server: LiveServer) -> None:
     for extra in ("--job-name=mine", "-Jmine", "--output=x", "evil.sh", "--array=1-3", "--export=ALL"):
         answer = server.call("POST", "/runs", {"command": "true", "slurm": {"extra": [extra]}})
         assert answer.status == 422, extra
@@ -112,13 +112,13 @@ def test_gpuwrap_is_off_and_says_so(server: LiveServer) -> None:
     assert "gpuwrap is off" in run["warnings"][0]
 
 
-def test_what_slurm_refuses_for_good_fails_with_its_words(server: LiveServer) -> None:
+def test_permanent_refusal_by_slurm_fails_the_run_with_its_message(server: LiveServer) -> None:
     ended = server.wait_for_end(server.submit("true", slurm={"partition": "nowhere"})["id"])
     assert (ended["status"], ended["status_reason"]) == ("failed", "slurm_refused")
     assert "nowhere" in ended["error"]
 
 
-def test_an_sbatch_that_names_no_job_fails_its_run_and_nobody_elses(
+def test_sbatch_output_without_a_job_id_fails_only_its_run(
     slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
 ) -> None:
     path = replaced(tmp_path / "bin", "sbatch", 'case "$*" in *--comment=quiet*) set -- --test-only "$@";; esac')
@@ -131,14 +131,14 @@ def test_an_sbatch_that_names_no_job_fails_its_run_and_nobody_elses(
 
 
 def replaced(folder: Path, program: str, first: str, then: str = "") -> str:
-    """A PATH on which a program of Slurm has lines before it, and its output goes through a filter."""
+    """Return a PATH on which a Slurm program runs these lines first, and its output goes through a filter."""
     folder.mkdir()
     (folder / program).write_text(f'#!/bin/sh\n{first}\n/usr/bin/{program} "$@" {then}\n')
     (folder / program).chmod(0o755)
     return f"{folder}:{os.environ['PATH']}"
 
 
-def test_a_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
+def test_pending_job_shows_slurms_reason_and_can_be_stopped(server: LiveServer, slurm: SimulatedSlurm) -> None:
     holder = started(server, "sleep 1000", nodes=3, gpus=2)
     waiting = server.submit("touch never", gpus=2)
     shown = wait_until(lambda: with_reason(server, waiting["id"], "pending ("), "Slurm's reason")
@@ -156,7 +156,7 @@ def with_reason(server: LiveServer, run_id: str, words: str) -> dict[str, Any] |
     return run if words in run["status_reason"] else None
 
 
-def test_runs_that_are_launched_together_go_in_as_an_array(server: LiveServer) -> None:
+def test_runs_launched_together_become_an_array(server: LiveServer) -> None:
     sweep = server.post("/sweeps/wild", {"name": "many"})["id"]
     parent = started(server, until_file(server, "go"))
     made = [server.submit(f"echo {n}", sweep_id=sweep, after=[parent["id"]], name=str(n))["id"] for n in range(12)]
@@ -173,7 +173,7 @@ def test_runs_that_are_launched_together_go_in_as_an_array(server: LiveServer) -
     assert json.loads(listed.read_text())["run_ids"] == [run["id"] for run in by_task]
 
 
-def test_an_array_is_no_larger_than_the_cluster_bears(make_slurm_server: MakeServer) -> None:
+def test_array_is_no_larger_than_the_cluster_allows(make_slurm_server: MakeServer) -> None:
     with simulated_slurm(SlurmSize(nodes=1, gpus=0), Timers(max_array_size=5)) as cluster:
         server = make_slurm_server(cluster).start()
         parent = started(server, until_file(server, "go"))
@@ -186,9 +186,7 @@ def test_an_array_is_no_larger_than_the_cluster_bears(make_slurm_server: MakeSer
     assert sorted(sizes.values()) == [2, 5, 5]
 
 
-def test_a_job_that_somebody_gave_another_name_is_followed_all_the_same(
-    server: LiveServer, slurm: SimulatedSlurm
-) -> None:
+def test_renamed_job_is_still_followed(server: LiveServer, slurm: SimulatedSlurm) -> None:
     waiting = server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"]
     wait_until(lambda: with_reason(server, waiting, "BeginTime"), "the job to be known")
     job = server.run(waiting)["slurm_job_id"]
@@ -200,7 +198,7 @@ def test_a_job_that_somebody_gave_another_name_is_followed_all_the_same(
     assert server.wait_for_end(waiting)["status"] == "finished"
 
 
-def test_jobs_in_slurms_queue_take_no_slot_of_this_machine_once_runs_go_to_it(server: LiveServer) -> None:
+def test_pending_slurm_jobs_take_no_local_slot(server: LiveServer) -> None:
     waiting = [server.submit("true", slurm={"extra": ["--begin=now+1hour"]})["id"] for _ in range(3)]
     wait_until(lambda: all(with_reason(server, run_id, "BeginTime") for run_id in waiting), "the jobs to be known")
     server.post("/cluster", {"type": "cpu_only", "max_parallel": 1})
@@ -211,7 +209,7 @@ def test_jobs_in_slurms_queue_take_no_slot_of_this_machine_once_runs_go_to_it(se
         assert server.wait_for_end(run_id)["status"] == "stopped"
 
 
-def test_runs_outlive_a_restart_of_the_server(server: LiveServer) -> None:
+def test_runs_survive_a_restart_of_the_server(server: LiveServer) -> None:
     run = started(server, f"{until_file(server, 'go')}; exit 5")
     server.kill()
     (server.project / "go").touch()
@@ -221,10 +219,10 @@ def test_runs_outlive_a_restart_of_the_server(server: LiveServer) -> None:
     assert (ended["status"], ended["exit_code"]) == ("failed", 5)
 
 
-def test_a_server_killed_between_sbatch_and_commit_finds_its_job_by_name(
+def test_server_killed_between_sbatch_and_commit_finds_its_job_by_name(
     server: LiveServer, slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
-    """The job is there, the database does not know: it must be found, not sent a second time."""
+    """The job exists but is not in the database. It must be found, not submitted a second time."""
     bin_folder = server.project / "bin"
     bin_folder.mkdir()
     kill = bin_folder / "sbatch"
@@ -247,7 +245,7 @@ def test_a_server_killed_between_sbatch_and_commit_finds_its_job_by_name(
     assert len(jobs_named(slurm, run["id"])) == 1
 
 
-def test_no_secret_is_in_what_slurm_keeps_of_a_job(make_slurm_server: MakeServer, slurm: SimulatedSlurm) -> None:
+def test_no_secret_is_in_slurms_record_of_a_job(make_slurm_server: MakeServer, slurm: SimulatedSlurm) -> None:
     server = make_slurm_server(slurm, HF_TOKEN="server-secret").start()
     run = started(server, f'echo "$HF_TOKEN $MINE_TOKEN"; {until_file(server, "go")}', env={"MINE_TOKEN": "run-secret"})
     claim = json.loads((server.state / "runs" / run["id"] / "claim").read_text())
@@ -261,14 +259,14 @@ def test_no_secret_is_in_what_slurm_keeps_of_a_job(make_slurm_server: MakeServer
     assert server.output(run["id"]) == "server-secret run-secret\n"
 
 
-def test_a_plain_python_has_room_in_the_memory_that_a_job_gets_unasked(server: LiveServer) -> None:
-    """Beside its sidecar, and with as much as a usual import takes."""
+def test_plain_python_fits_in_the_default_job_memory(server: LiveServer) -> None:
+    """It runs beside its sidecar, with as much memory as a usual import takes."""
     run = server.submit('python3 -c "x = bytearray(300 << 20); import time; time.sleep(3)"')
     assert server.wait_for_end(run["id"], timeout=60)["status"] == "finished"
 
 
-def test_a_job_that_asks_for_no_memory_has_room_for_a_small_script_and_its_sidecar(server: LiveServer) -> None:
-    """Slurm looks every second, and adds up what all its processes hold."""
+def test_job_without_a_memory_request_has_room_for_a_script_and_its_sidecar(server: LiveServer) -> None:
+    """Slurm checks every second, and adds up the memory of all processes."""
     run = server.submit("python3 -c 'import time; held = bytearray(100 << 20); time.sleep(3)'")
     ended = server.wait_for_end(run["id"], timeout=60)
     assert ended["status"] == "finished", ended["error"]
@@ -279,7 +277,7 @@ def grid(**fields: Any) -> dict[str, Any]:
     return {"name": "grid", "base_command": "echo", "parameters": parameters, "auto_start": True, **fields}
 
 
-def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveServer) -> None:
+def test_paused_sweep_is_held_in_slurm_even_across_a_crash(server: LiveServer) -> None:
     sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
 
     def all_wait_for(reason: str) -> bool:
@@ -294,8 +292,8 @@ def test_a_paused_sweep_is_held_in_slurms_queue_also_over_a_crash(server: LiveSe
     server.post(f"/sweeps/{sweep}/stop")
 
 
-def test_a_budget_of_runs_lets_the_jobs_that_it_counts_begin_before_it_pauses(server: LiveServer) -> None:
-    """Three can be at work at a time; the others are pending when the first of them end."""
+def test_budget_of_runs_lets_counted_jobs_start_before_it_pauses(server: LiveServer) -> None:
+    """Three jobs can run at a time; the others are pending when the first of them end."""
     wanted = grid(parameters={"lr": list(range(12))}, gpus=2, budget={"runs": 8}, base_command="sleep 1; echo")
     sweep = server.post("/sweeps", wanted)["id"]
     wait_until(lambda: server.get(f"/sweeps/{sweep}")["progress"]["finished"], "the first to end")
@@ -307,7 +305,7 @@ def test_a_budget_of_runs_lets_the_jobs_that_it_counts_begin_before_it_pauses(se
     server.post(f"/sweeps/{sweep}/stop")
 
 
-def test_what_somebody_else_holds_stays_held_and_only_that(server: LiveServer, slurm: SimulatedSlurm) -> None:
+def test_jobs_held_by_somebody_else_stay_held(server: LiveServer, slurm: SimulatedSlurm) -> None:
     sweep = server.post("/sweeps", grid(slurm={"extra": ["--begin=now+1hour"]}))["id"]
 
     def reasons() -> dict[str, str]:
@@ -328,7 +326,7 @@ def test_what_somebody_else_holds_stays_held_and_only_that(server: LiveServer, s
     server.post(f"/sweeps/{sweep}/stop")
 
 
-def test_a_job_that_slurm_holds_after_a_failed_launch_asks_what_to_do(
+def test_job_held_by_slurm_after_a_failed_launch_raises_an_alert(
     slurm: SimulatedSlurm, make_slurm_server: MakeServer, tmp_path: Path
 ) -> None:
     path = replaced(tmp_path / "bin", "squeue", "", "| sed 's/JobHeldUser/launch failed requeued held/'")
@@ -343,13 +341,13 @@ def test_a_job_that_slurm_holds_after_a_failed_launch_asks_what_to_do(
     assert [one["status"] for one in server.get(f"/alerts?run_id={run}")] == ["resolved"]
 
 
-def test_what_calls_sbatch_is_refused_with_the_place_of_its_command(server: LiveServer) -> None:
+def test_command_that_calls_sbatch_is_refused_with_its_position(server: LiveServer) -> None:
     bodies = {"/runs": {"command": "sbatch job.sh"}, "/sweeps": grid(base_command="sbatch job.sh")}
     refused = [server.call("POST", path, body).json["error"]["field"] for path, body in bodies.items()]
     assert refused == [["command"], ["base_command"]]
 
 
-def test_one_sweep_file_gives_the_same_runs_here_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
+def test_sweep_file_gives_the_same_runs_locally_and_on_slurm(server: LiveServer, make_server: MakeServer) -> None:
     wanted = grid(method="random", max_runs=6, seeds=2, sampling_seed=7, parameters={"lr": {"min": 0.1, "max": 1}})
     made = []
     for lab in (server, make_server("local").start()):

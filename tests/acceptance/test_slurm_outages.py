@@ -1,4 +1,4 @@
-"""A Slurm whose controller, nodes or daemons die: no run is lost by it, and none runs twice."""
+"""Slurm's controller, nodes or daemons die: no run is lost, and none runs twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def server(slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> LiveServer:
     return make_slurm_server(slurm).start()
 
 
-def test_a_sinfo_that_hangs_costs_a_time_out_and_not_the_server(tmp_path: Path, make_server: MakeServer) -> None:
+def test_hanging_sinfo_costs_a_timeout_and_not_the_server(tmp_path: Path, make_server: MakeServer) -> None:
     (tmp_path / "bin").mkdir()
     hanging = tmp_path / "bin" / "sinfo"
     hanging.write_text("#!/bin/sh\nsleep 1000\n")
@@ -38,7 +38,7 @@ def test_a_sinfo_that_hangs_costs_a_time_out_and_not_the_server(tmp_path: Path, 
     assert (found["type"], found["source"]) == ("cpu_only", "manual"), "what was set by hand outlives the server"
 
 
-def test_a_drained_node_degrades_the_cluster(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+def test_drained_node_degrades_the_cluster(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(own_slurm).start()
     own_slurm.client("scontrol", "update", "nodename=node2", "state=drain", "reason=test")
     found = server.post("/cluster/detect")["cluster"]
@@ -46,7 +46,7 @@ def test_a_drained_node_degrades_the_cluster(own_slurm: SimulatedSlurm, make_slu
     assert any("node2 is drained" in look["said"] for look in found["evidence"])
 
 
-def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
+def test_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
     server = make_slurm_server(own_slurm).start()
@@ -54,7 +54,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     own_slurm.kill_controller()
     began = time.monotonic()
     made = [server.submit("echo late")["id"] for _ in range(3)]
-    assert time.monotonic() - began < 8  # none of it asks Slurm
+    assert time.monotonic() - began < 8  # none of these query Slurm
     (server.project / "go").touch()
     assert server.wait_for_end(going["id"])["exit_code"] == 4, "what the run says needs no controller"
     wait_until(lambda: "Slurm does not" in server.run(made[0])["status_reason"], "the reason to be shown")
@@ -72,7 +72,7 @@ def test_a_dead_controller_slows_nobody_down_and_its_return_loses_nothing(
     assert not (server.project / "never").exists()
 
 
-def test_a_resumed_sweep_goes_on_also_after_a_controller_that_forgot_to_release_it(
+def test_resumed_sweep_continues_though_a_restarted_controller_forgot_the_release(
     own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
     server = make_slurm_server(own_slurm).start()
@@ -92,13 +92,11 @@ def test_a_resumed_sweep_goes_on_also_after_a_controller_that_forgot_to_release_
 
 
 def give_up(slurm: SimulatedSlurm, node: str) -> None:
-    """What the controller does by itself once a node was silent for long enough."""
+    """Give up the node, as the controller does after a long silence."""
     slurm.client("scontrol", "update", f"nodename={node}", "state=down", "reason=silent")
 
 
-def test_a_run_whose_node_is_gone_starts_again_elsewhere(
-    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
-) -> None:
+def test_run_on_a_lost_node_restarts_elsewhere(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(own_slurm).start()
     command = f"echo $LABWRIGHT_ATTEMPT; [ $LABWRIGHT_ATTEMPT = 2 ] || {until_file(server, 'never')}"
     run = started(server, command)
@@ -110,27 +108,23 @@ def test_a_run_whose_node_is_gone_starts_again_elsewhere(
     assert (ended["status"], ended["attempt"]) == ("finished", 2)
     assert ended["node"] != run["node"]
     printed = server.output(run["id"]).splitlines()
-    assert [line for line in printed if "Killed" not in line] == ["1", "2"]  # of its sleep the shell may say so
+    assert [line for line in printed if "Killed" not in line] == ["1", "2"]  # the shell may print this about its sleep
 
 
-def test_a_run_whose_node_is_gone_and_that_may_not_start_again_is_lost(
-    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
-) -> None:
+def test_run_on_a_lost_node_without_requeue_is_lost(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
     server = make_slurm_server(own_slurm).start()
     run = started(server, "sleep 1000", slurm={"extra": ["--no-requeue"]})
     heartbeat = server.state / "runs" / run["id"] / "heartbeat"
     wait_until(heartbeat.exists, "the heartbeat")
     own_slurm.lose_node(run["node"])
-    os.utime(heartbeat, (0, 0))  # as if half a minute had gone by
+    os.utime(heartbeat, (0, 0))  # as if half a minute had passed
     give_up(own_slurm, run["node"])
     ended = server.wait_for_end(run["id"], timeout=90)
     assert (ended["status"], ended["status_reason"]) == ("lost", "node_fail")
 
 
-def test_a_slurmd_that_dies_alone_does_not_make_its_runs_run_twice(
-    own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
-) -> None:
-    """Slurm gives the node up and starts the job again; the first attempt still lives, and its end is the truth."""
+def test_dead_slurmd_does_not_make_its_runs_run_twice(own_slurm: SimulatedSlurm, make_slurm_server: MakeServer) -> None:
+    """Slurm gives up the node and restarts the job. The first attempt is still alive, and its end counts."""
     server = make_slurm_server(own_slurm).start()
     run = started(server, f"echo once; {until_file(server, 'go')}; exit 6")
     own_slurm.kill_node(run["node"])
@@ -144,7 +138,7 @@ def test_a_slurmd_that_dies_alone_does_not_make_its_runs_run_twice(
     assert server.output(run["id"]) == "once\n"
 
 
-def test_jobs_that_a_killed_controller_has_forgotten_are_sent_again(
+def test_jobs_forgotten_by_a_killed_controller_are_submitted_again(
     own_slurm: SimulatedSlurm, make_slurm_server: MakeServer
 ) -> None:
     server = make_slurm_server(own_slurm).start()
@@ -173,15 +167,13 @@ def test_jobs_that_a_killed_controller_has_forgotten_are_sent_again(
 
 @pytest.mark.slow
 @pytest.mark.timeout(900)
-def test_300_runs_survive_a_controllers_restart_and_a_nodes_death(
-    tmp_path: Path, make_slurm_server: MakeServer
-) -> None:
-    """Every one ends with its true state, none twice, and Slurm is not asked more than once in five seconds."""
+def test_300_runs_survive_a_controller_restart_and_a_node_death(tmp_path: Path, make_slurm_server: MakeServer) -> None:
+    """Every run ends once with its true status, and Slurm is queried at most once in five seconds."""
     calls = tmp_path / "calls"
     path = counting_path(calls, "squeue", "sinfo", "sacct", "scontrol")
     with simulated_slurm(SlurmSize(nodes=3, gpus=2), Timers(node_silence_seconds=5)) as cluster:
         server = make_slurm_server(cluster, PATH=path)
-        (server.project / "labwright.toml").unlink()  # the usual five seconds
+        (server.project / "labwright.toml").unlink()  # the default of five seconds
         server.start()
         parent = started(server, until_file(server, "go"))
         command = "echo $N >> ran; sleep 0.2; exit $((N % 3))"

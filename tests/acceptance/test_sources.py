@@ -48,7 +48,7 @@ def wait_for_points(server: LiveServer, run_id: str, key: str, count: int) -> di
 
 
 def refusals(server: LiveServer, run_id: str) -> str:
-    """Everything the run's metric files say they did not take."""
+    """Return all refusals in the run's metric files."""
     texts = [path.read_text() for path in (server.state / "runs" / run_id / "metrics").glob("*.jsonl")]
     lines = [json.loads(line) for text in texts for line in text.splitlines()]
     return " ".join(f"{line['refused']['key']}: {line['refused']['why']}" for line in lines if "refused" in line)
@@ -79,7 +79,7 @@ def test_lines_are_read_while_the_run_is_active(lab: LiveServer) -> None:
 
 
 def monitors(run_id: str) -> list[int]:
-    """The sidecar's processes that watch: children of a supervisor that are no job."""
+    """Return the sidecar's watching processes: children of a supervisor that are not the job."""
     jobs = [pid for pid in all_pids() if f"LABWRIGHT_RUN_ID={run_id}" in environment(pid)]
     supervisors = {parent_of(pid) for pid in jobs} - set(jobs) - {None, 1}
     return [child for boss in supervisors for child in children_of(int(boss or 0)) if child not in jobs]
@@ -165,7 +165,7 @@ def test_pairs_and_patterns_follow_the_project_settings(make_server: Callable[..
 
 
 def writer(path: str, mode: str, values: list[float], wait: str) -> str:
-    """A job that holds a file open while it writes, as loggers do."""
+    """Return a job that holds a file open while it writes, as loggers do."""
     lines = "".join(json.dumps({"step": step, "loss": value}) + "\n" for step, value in enumerate(values))
     code = (
         "import os, time\n"
@@ -355,7 +355,7 @@ def test_a_state_of_an_earlier_run_does_not_hide_new_entries(lab: LiveServer) ->
     assert train(1.0, 3) == [1, 2, 3]
     assert train(1.0, 3) == [1, 2, 3]  # the same numbers, but written by this run
     assert train(2.0, 4) == [1, 2, 3, 4]
-    assert train(2.0, 6) == [5, 6, "older"]  # goes on
+    assert train(2.0, 6) == [5, 6, "older"]  # the run goes on
 
 
 def test_the_system_is_sampled_for_every_run(make_server: Callable[..., LiveServer]) -> None:

@@ -1,4 +1,4 @@
-"""Sweeps at a real server: from one request to runs that end, and what they found."""
+"""Sweeps on a real server: from one request to ended runs and their results."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-def test_a_grid_with_seeds_ends_by_itself_with_mean_and_spread(lab: LiveServer) -> None:
+def test_grid_with_seeds_ends_by_itself_with_mean_and_spread(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [3, 1, 2], "b": ["x y"]}, seeds=3)
     assert made["progress"]["total"] == 9
     done = sweep_when(lab, made["id"], "completed")
@@ -37,7 +37,7 @@ def test_a_grid_with_seeds_ends_by_itself_with_mean_and_spread(lab: LiveServer) 
     assert {run["seed"] for run in runs_of(lab, made["id"])} == {0, 1, 2}
 
 
-def test_seeds_may_stand_among_the_parameters_also_alone(lab: LiveServer) -> None:
+def test_seeds_can_be_a_parameter_even_the_only_one(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [1, 2], "seed": [4, 5, 6]})
     assert (made["parameters"], made["seeds"], made["progress"]["total"]) == ({"a": [1, 2]}, [4, 5, 6], 6)
     alone = make_sweep(lab, base_command=logs("{seed}"), parameters={"seed": {"min": 1, "max": 3, "int": True}})
@@ -48,7 +48,7 @@ def test_seeds_may_stand_among_the_parameters_also_alone(lab: LiveServer) -> Non
     assert lab.post(f"/sweeps/{alone['id']}/extend", {"seeds": [3, 4]})["added"] == 1
 
 
-def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) -> None:
+def test_difference_within_seed_noise_is_reported_as_such(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a} * 0.01 + {seed}"), parameters={"a": [1, 2]}, seeds=3)
     sweep_when(lab, made["id"], "completed")
     found = lab.get(f"/sweeps/{made['id']}/results")["verdict"]
@@ -56,7 +56,7 @@ def test_a_difference_within_the_noise_of_seeds_is_called_so(lab: LiveServer) ->
     assert "within the noise between seeds" in found["text"]
 
 
-def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) -> None:
+def test_draft_waits_for_start_and_its_events_are_complete(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command="true", parameters={"a": [1, 2]}, auto_start=False)
     assert (made["status"], made["progress"]["ready"]) == ("draft", 2)
     assert lab.post(f"/sweeps/{made['id']}/start")["status"] == "running"
@@ -70,14 +70,14 @@ def test_a_draft_waits_for_start_and_its_events_tell_the_story(lab: LiveServer) 
     assert lab.call("POST", f"/sweeps/{made['id']}/start").status == 409
 
 
-def test_the_same_key_makes_one_sweep(lab: LiveServer) -> None:
+def test_same_key_makes_one_sweep(lab: LiveServer) -> None:
     body = {"name": "once", "base_command": "true --once", "parameters": {"a": [1, 2]}}
     first, second = (lab.call("POST", "/sweeps", body, headers={"Idempotency-Key": "k1"}).json for _ in range(2))
     assert first["id"] == second["id"]
     assert second["progress"]["total"] == 2
 
 
-def test_text_never_becomes_a_command(lab: LiveServer) -> None:
+def test_parameter_text_never_becomes_a_command(lab: LiveServer) -> None:
     nasty = ["; touch pwned", "$(touch pwned)", "`touch pwned`", "it's"]
     made = make_sweep(lab, base_command='printf "%s" "{text}" {text}', parameters={"text": nasty}, metric=None)
     sweep_when(lab, made["id"], "completed")
@@ -85,7 +85,7 @@ def test_text_never_becomes_a_command(lab: LiveServer) -> None:
     assert not (lab.project / "pwned").exists()
 
 
-def test_random_draws_the_same_for_the_same_seed_and_never_twice(lab: LiveServer) -> None:
+def test_random_search_repeats_for_the_same_seed_without_duplicates(lab: LiveServer) -> None:
     space = {"lr": {"min": 1e-5, "max": 0.1, "log": True}, "units": {"min": 1, "max": 64, "int": True}}
     wanted = {"method": "random", "max_runs": 12, "sampling_seed": 5, "auto_start": False}
     sets = []
@@ -96,7 +96,7 @@ def test_random_draws_the_same_for_the_same_seed_and_never_twice(lab: LiveServer
     assert len(set(sets[0])) == 12
 
 
-def test_pause_holds_what_has_not_begun_and_resume_lets_it_go(lab: LiveServer) -> None:
+def test_pause_holds_runs_that_have_not_started_and_resume_releases_them(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=f"{gate(lab, 'pause')}; true", parameters={"a": [1, 2, 3]}, parallel=1)
     wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 1, "the first to run")
     assert lab.post(f"/sweeps/{made['id']}/pause")["status"] == "paused"
@@ -108,7 +108,7 @@ def test_pause_holds_what_has_not_begun_and_resume_lets_it_go(lab: LiveServer) -
     assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 3
 
 
-def test_stop_ends_every_run_and_nothing_joins_any_more(lab: LiveServer) -> None:
+def test_stop_ends_every_run_and_nothing_joins_later(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=": {a}; sleep 100", parameters={"a": list(range(20))}, parallel=2)
     wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["running"] == 2, "two to run")
     assert lab.post(f"/sweeps/{made['id']}/stop")["status"] == "stopped"
@@ -123,7 +123,7 @@ def test_stop_ends_every_run_and_nothing_joins_any_more(lab: LiveServer) -> None
     assert lab.get(f"/sweeps/{made['id']}")["status"] == "stopped"
 
 
-def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
+def test_retry_failed_repeats_only_failed_runs(lab: LiveServer) -> None:
     command = f"test {{a}} != 2 -o -e '{lab.project}/mended' && {logs('{a}')}"
     made = make_sweep(lab, base_command=command, parameters={"a": [1, 2, 3]}, seeds=2)
     done = sweep_when(lab, made["id"], "completed")
@@ -141,7 +141,7 @@ def test_retry_failed_runs_only_what_failed(lab: LiveServer) -> None:
     assert lab.call("POST", f"/sweeps/{made['id']}/retry-failed").status == 409
 
 
-def test_extend_adds_values_and_seeds_without_repeating_what_is_done(lab: LiveServer) -> None:
+def test_extend_adds_values_and_seeds_without_repeating_done_runs(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a} + 0.1 * {seed}"), parameters={"a": [1, 2]}, seeds=1)
     sweep_when(lab, made["id"], "completed")
     before = {run["id"] for run in runs_of(lab, made["id"])}
@@ -159,7 +159,7 @@ def test_extend_adds_values_and_seeds_without_repeating_what_is_done(lab: LiveSe
     assert (refused.status, refused.json["error"]["message"]) == (422, 'a has numbers, but "five" is not a number.')
 
 
-def test_adaptive_comes_close_to_the_optimum_of_a_known_function(lab: LiveServer) -> None:
+def test_adaptive_search_comes_close_to_a_known_optimum(lab: LiveServer) -> None:
     made = make_sweep(
         lab,
         base_command=logs("1 + ({x} - 2) ^ 2 + ({y} + 1) ^ 2"),
@@ -177,14 +177,14 @@ def test_adaptive_comes_close_to_the_optimum_of_a_known_function(lab: LiveServer
     assert set(shares) == {"x", "y"}
 
 
-def test_an_adaptive_sweep_ends_when_its_whole_space_has_been_tried(lab: LiveServer) -> None:
+def test_adaptive_sweep_ends_when_its_whole_space_was_tried(lab: LiveServer) -> None:
     made = make_sweep(
         lab, base_command=logs("{a}"), parameters={"a": [1, 2, 3]}, method="adaptive", max_runs=30, parallel=1
     )
     assert sweep_when(lab, made["id"], "completed")["progress"]["total"] == 3
 
 
-def test_a_range_takes_no_single_values_and_says_what_can_be_done(lab: LiveServer) -> None:
+def test_range_refuses_single_values_with_a_hint(lab: LiveServer) -> None:
     stepped = {"n": {"min": 1, "max": 3, "step": 2, "int": True}}
     wanted = {"name": "steps", "base_command": "true", "parameters": stepped, "metric": METRIC}
     made = lab.post("/sweeps", wanted)["id"]
@@ -194,7 +194,7 @@ def test_a_range_takes_no_single_values_and_says_what_can_be_done(lab: LiveServe
     assert lab.post(f"/sweeps/{made}/extend", {"parameters": {"n": {"max": 5}}})["added"] == 1
 
 
-def test_a_parameter_called_as_one_of_our_columns_keeps_its_name(lab: LiveServer) -> None:
+def test_parameter_named_like_a_column_keeps_its_name(lab: LiveServer) -> None:
     sweep = lab.post("/sweeps/wild", {"name": "names", "metric": METRIC})["id"]
     command = logs("1").replace("{{", "{").replace("}}", "}")
     lab.wait_for_end(lab.submit(command, sweep_id=sweep, params={"n": 7})["id"])
@@ -203,7 +203,7 @@ def test_a_parameter_called_as_one_of_our_columns_keeps_its_name(lab: LiveServer
     assert row.split(",")[1] == "7" and row.split(",")[4] == "1"
 
 
-def test_a_wild_sweep_gives_the_same_views(lab: LiveServer) -> None:
+def test_wild_sweep_has_the_same_views(lab: LiveServer) -> None:
     sweep = lab.post("/sweeps/wild", {"name": "wild", "goal": "g", "metric": METRIC})
     for lr, seed in ((1, 0), (1, 1), (2, 0), (2, 1)):
         command = logs(f"{lr} + 0.01 * {seed}").replace("{{", "{").replace("}}", "}")
@@ -223,7 +223,7 @@ def test_a_wild_sweep_gives_the_same_views(lab: LiveServer) -> None:
     assert "key=" in refused.json["error"]["hint"]
 
 
-def test_secrets_of_a_sweep_reach_its_runs_and_are_gone_at_its_end(lab: LiveServer) -> None:
+def test_secrets_of_a_sweep_reach_its_runs_and_are_removed_at_its_end(lab: LiveServer) -> None:
     made = make_sweep(
         lab, base_command=": {a}; echo $HF_TOKEN", parameters={"a": [1, 2]}, env={"HF_TOKEN": "s3cret"}, metric=None
     )
@@ -257,7 +257,7 @@ def test_secrets_of_a_sweep_reach_its_runs_and_are_gone_at_its_end(lab: LiveServ
         ({"slurm": {"extra": ["--array=1-3"]}}, ["slurm", "extra"]),
     ],
 )
-def test_what_cannot_be_is_refused_with_its_place_and_nothing_is_made(
+def test_invalid_sweep_is_refused_with_its_location_and_creates_nothing(
     lab: LiveServer, change: dict[str, Any], field: list[str]
 ) -> None:
     before = len(lab.get("/sweeps?limit=1000"))
@@ -269,7 +269,7 @@ def test_what_cannot_be_is_refused_with_its_place_and_nothing_is_made(
     assert len(lab.get("/sweeps?limit=1000")) == before
 
 
-def test_what_another_sweep_has_done_is_refused_or_named_and_done_again_only_on_request(lab: LiveServer) -> None:
+def test_work_done_by_another_sweep_is_repeated_only_on_request(lab: LiveServer) -> None:
     wanted = {"base_command": "true --again", "parameters": {"a": [1, 2]}, "auto_start": False}
     first = make_sweep(lab, **wanted)
     assert first["warnings"] == []
@@ -283,7 +283,7 @@ def test_what_another_sweep_has_done_is_refused_or_named_and_done_again_only_on_
     assert len(runs_of(lab, make_sweep(lab, **wanted, again=True)["id"])) == 2
 
 
-def test_what_came_to_nothing_or_had_other_code_may_be_tried_again(lab: LiveServer) -> None:
+def test_failed_work_or_other_code_can_be_tried_again(lab: LiveServer) -> None:
     wanted = {"base_command": "false --again", "parameters": {"a": [1, 2]}}
     sweep_when(lab, make_sweep(lab, **wanted)["id"], "completed")
     assert make_sweep(lab, **wanted, auto_start=False)["warnings"] == []
@@ -291,7 +291,7 @@ def test_what_came_to_nothing_or_had_other_code_may_be_tried_again(lab: LiveServ
     assert "2 of its 2 runs are already in" in make_sweep(lab, **wanted, auto_start=False)["warnings"][-1]
 
 
-def test_a_run_of_a_wild_sweep_that_is_there_already_is_named(lab: LiveServer) -> None:
+def test_existing_equal_run_of_a_wild_sweep_is_named(lab: LiveServer) -> None:
     wild = lab.post("/sweeps/wild", {"name": "w", "goal": ""})["id"]
     run = {"command": "true", "sweep_id": wild, "params": {"a": 1}, "seed": 0}
     once = lab.post("/runs", run)
@@ -302,7 +302,7 @@ def test_a_run_of_a_wild_sweep_that_is_there_already_is_named(lab: LiveServer) -
 
 @pytest.mark.parametrize("asked", ["", "?key=", "?goal=min"])
 @pytest.mark.parametrize("what", ["results", "results/export"])
-def test_results_by_no_metric_are_refused_with_what_to_say(lab: LiveServer, what: str, asked: str) -> None:
+def test_results_without_a_metric_are_refused_with_a_hint(lab: LiveServer, what: str, asked: str) -> None:
     sweep = lab.post(
         "/sweeps", {"name": "unmeasured", "base_command": "true", "parameters": {"lr": [1, 2]}, "again": True}
     )

@@ -1,4 +1,4 @@
-"""Sweeps through kills, restarts and a lost database: nothing is asked twice, nothing is forgotten."""
+"""Sweeps survive kills, restarts and a lost database: nothing is requested twice or forgotten."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def finished(server: LiveServer, sweep_id: str) -> int:
     return count
 
 
-def test_a_server_killed_over_and_over_asks_for_the_same_configurations(make_server: Callable[..., LiveServer]) -> None:
+def test_repeatedly_killed_server_requests_each_configuration_once(make_server: Callable[..., LiveServer]) -> None:
     calm = make_server("calm").start()
     undisturbed = make_sweep(calm, **ADAPTIVE)["id"]
     sweep_when(calm, undisturbed, "completed")
@@ -45,7 +45,7 @@ def test_a_server_killed_over_and_over_asks_for_the_same_configurations(make_ser
     assert len(set(configurations(server, sweep))) == 24
 
 
-def test_a_lost_database_brings_back_the_sweep_and_what_it_has_not_run(make_server: Callable[..., LiveServer]) -> None:
+def test_lost_database_restores_the_sweep_and_its_missing_runs(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="1").start()
     command = f"until [ -e '{server.project}/go' ] || [ {{a}} -lt 3 ]; do sleep 0.02; done; {logs('{a}')}"
     grid = make_sweep(server, base_command=command, parameters={"a": list(range(8))}, seeds=2)["id"]
@@ -65,7 +65,7 @@ def test_a_lost_database_brings_back_the_sweep_and_what_it_has_not_run(make_serv
     assert server.get(f"/sweeps/{held}")["status"] == "draft"
 
 
-def test_an_adaptive_sweep_goes_on_after_its_database_was_lost(make_server: Callable[..., LiveServer]) -> None:
+def test_adaptive_sweep_continues_after_its_database_was_lost(make_server: Callable[..., LiveServer]) -> None:
     server = make_server().start()
     sweep = make_sweep(server, **ADAPTIVE)["id"]
     wait_until(lambda: finished(server, sweep) >= 12, "some to finish")
@@ -90,7 +90,7 @@ def test_secrets_of_a_sweep_survive_a_restart(make_server: Callable[..., LiveSer
     assert server.output(runs_of(server, made)[0]["id"]) == "s3cret\n"
 
 
-def test_a_budget_survives_a_kill(make_server: Callable[..., LiveServer]) -> None:
+def test_budget_survives_a_kill(make_server: Callable[..., LiveServer]) -> None:
     server = make_server(LABWRIGHT_MAX_PARALLEL="2").start()
     made = make_sweep(server, base_command=logs("{a}"), parameters={"a": list(range(30))}, budget={"runs": 12})["id"]
     wait_until(lambda: finished(server, made) >= 3, "some to finish")

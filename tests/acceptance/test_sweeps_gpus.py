@@ -1,4 +1,4 @@
-"""Sweeps on a machine with four simulated cards: how many run at once, what they cost, and who is next."""
+"""Sweeps on a machine with four simulated cards: parallel runs, costs and order."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def four_cards(make_server: Callable[..., LiveServer], tmp_path: Path) -> LiveSe
     return make_server(**cards.environment(os.environ)).start()
 
 
-def test_three_at_once_on_four_cards_and_none_idle_within_that(four_cards: LiveServer) -> None:
-    """Counted by the runs themselves, in and out of a locked file; and by the server's own story."""
+def test_three_runs_at_once_on_four_cards_without_idle_slots(four_cards: LiveServer) -> None:
+    """The runs count themselves in a locked file; the server's events are checked too."""
     made = make_sweep(
         four_cards, base_command=COUNT, parameters={"a": list(range(50))}, parallel=3, metric=None, gpus=1
     )
@@ -41,7 +41,7 @@ def test_three_at_once_on_four_cards_and_none_idle_within_that(four_cards: LiveS
 
 
 def busy_share(server: LiveServer, sweep_id: str, wanted: int) -> tuple[int, float]:
-    """How many runs were active at most, and for which share of the time so many were, while others waited."""
+    """Return the highest number of active runs, and the share of time with that number while others waited."""
     moves = [
         (epoch_seconds(event["time"]), event["data"]["to"])
         for event in server.get("/events?limit=5000&types=run.status")
@@ -60,7 +60,7 @@ def busy_share(server: LiveServer, sweep_id: str, wanted: int) -> tuple[int, flo
     return most, full / (at - begin)
 
 
-def test_a_budget_in_gpu_hours_counts_cards_and_what_is_promised(four_cards: LiveServer) -> None:
+def test_budget_in_gpu_hours_counts_cards_and_reserved_time(four_cards: LiveServer) -> None:
     made = make_sweep(
         four_cards,
         base_command=": {a}; sleep 0.5",

@@ -1,4 +1,4 @@
-"""What keeps a sweep from going on: budgets, failures, a metric that nobody logs, runs without hope."""
+"""Limits of a sweep: budgets, failures, a metric that no run logs, hopeless runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
         yield server
 
 
-def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer) -> None:
+def test_budget_of_runs_pauses_with_an_alert_and_raise_continues(lab: LiveServer) -> None:
     made = make_sweep(lab, base_command=logs("{a}"), parameters={"a": list(range(7))}, budget={"runs": 3})
     held = sweep_when(lab, made["id"], "paused")
     assert "budget" in held["status_reason"]
@@ -38,8 +38,8 @@ def test_a_budget_of_runs_pauses_with_an_alert_and_raise_goes_on(lab: LiveServer
     assert alerts_of(lab, made["id"]) == []
 
 
-def test_a_budget_of_runs_is_told_of_when_they_have_begun_not_when_one_ends(lab: LiveServer) -> None:
-    """A run may take days; whoever wants more of them knows at its beginning."""
+def test_budget_of_runs_alerts_when_they_have_started_not_when_one_ends(lab: LiveServer) -> None:
+    """A run may take days; a user who wants more runs should know at its start."""
     wait = gate(lab, "long")
     fields = {"base_command": f": {{a}}; {wait}", "parallel": 2, "budget": {"runs": 1}, "metric": None}
     made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
@@ -52,7 +52,7 @@ def test_a_budget_of_runs_is_told_of_when_they_have_begun_not_when_one_ends(lab:
     assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
 
 
-def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServer) -> None:
+def test_budget_of_time_counts_the_remaining_time_of_active_runs(lab: LiveServer) -> None:
     made = make_sweep(
         lab,
         base_command=": {a}; sleep 0.6",
@@ -67,8 +67,8 @@ def test_a_budget_of_time_counts_what_running_runs_will_still_take(lab: LiveServ
     lab.post(f"/sweeps/{made['id']}/stop")
 
 
-def test_a_run_that_takes_longer_than_the_budget_is_told_of_while_it_runs(lab: LiveServer) -> None:
-    """It goes on, since nobody asked to end it; what is left waits for an answer, and raise is one that helps."""
+def test_run_that_exceeds_the_budget_raises_an_alert_while_active(lab: LiveServer) -> None:
+    """The run goes on, since nobody asked to end it. The rest waits for an answer, and raise is one that helps."""
     wait = gate(lab, "late")
     fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
     made = make_sweep(lab, parameters={"a": [1, 2]}, **fields)
@@ -84,7 +84,7 @@ def test_a_run_that_takes_longer_than_the_budget_is_told_of_while_it_runs(lab: L
     assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
 
 
-def test_a_sweep_over_its_budget_ends_by_itself_where_nothing_is_left_to_begin(lab: LiveServer) -> None:
+def test_sweep_over_budget_ends_by_itself_if_nothing_is_left_to_start(lab: LiveServer) -> None:
     wait = gate(lab, "last")
     fields = {"base_command": f": {{a}}; {wait}", "parallel": 1, "budget": {"wall_seconds": 4.0}, "metric": None}
     made = make_sweep(lab, parameters={"a": [1]}, **fields)
@@ -95,7 +95,7 @@ def test_a_sweep_over_its_budget_ends_by_itself_where_nothing_is_left_to_begin(l
     assert alerts_of(lab, made["id"]) == []
 
 
-def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveServer) -> None:
+def test_sweep_in_which_everything_fails_pauses_and_says_so(lab: LiveServer) -> None:
     space = {"x": {"min": 0, "max": 1}}
     made = make_sweep(lab, base_command="exit 3", parameters=space, method="adaptive", max_runs=50, parallel=2)
     held = sweep_when(lab, made["id"], "paused")
@@ -113,7 +113,7 @@ def test_a_sweep_in_which_everything_fails_stops_asking_and_says_so(lab: LiveSer
         ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity do not count"),
     ],
 )
-def test_a_metric_that_no_run_has_a_value_of_is_noticed(
+def test_metric_without_a_value_in_any_run_is_noticed(
     lab: LiveServer, command: str, key: str, why: str, verdict: str
 ) -> None:
     made = make_sweep(
@@ -135,8 +135,8 @@ until [ {level} -gt 2 -o -e {gate} ]; do sleep 0.05; done; [ {level} -le 2 ] || 
 
 
 @pytest.mark.parametrize("rule", [{"method": "median", "after_runs": 2}, {"method": "halving", "first_step": 2}])
-def test_hopeless_runs_are_stopped_early_and_say_why(lab: LiveServer, rule: dict[str, Any]) -> None:
-    """Those that lead end by themselves; the others would go on for ever."""
+def test_hopeless_runs_are_stopped_early_with_a_reason(lab: LiveServer, rule: dict[str, Any]) -> None:
+    """The leading runs end by themselves; the others would run forever."""
     name = f"early-{rule['method']}"
     (lab.project / name).touch()
     made = make_sweep(

@@ -1,4 +1,4 @@
-"""The terminal over a WebSocket: for a person, from our own page, into a run that runs."""
+"""The terminal over a WebSocket: for a person, from our own page, into an active run."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def talking(server: LiveServer) -> str:
     return run_id
 
 
-def test_output_comes_and_lines_go_and_leaving_ends_nothing(server: LiveServer, talking: str) -> None:
+def test_terminal_passes_output_and_lines_and_closing_it_ends_nothing(server: LiveServer, talking: str) -> None:
     with calling(server, talking, server.token) as caller:
         seen_until(caller, b"ready")
         caller.say('{"cols": 100, "rows": 30}')
@@ -91,7 +91,7 @@ def test_output_comes_and_lines_go_and_leaving_ends_nothing(server: LiveServer, 
     server.post(f"/runs/{talking}/stop")
 
 
-def test_ctrl_c_is_for_the_run_and_its_end_closes_the_terminal(server: LiveServer, talking: str) -> None:
+def test_ctrl_c_reaches_the_run_and_its_end_closes_the_terminal(server: LiveServer, talking: str) -> None:
     with calling(server, talking, server.token) as caller:
         seen_until(caller, b"ready")
         caller.type(b"\x03")
@@ -104,7 +104,7 @@ def test_ctrl_c_is_for_the_run_and_its_end_closes_the_terminal(server: LiveServe
     ("token", "more"),
     [("", {}), ("wrong", {}), ("own", {"origin": "http://evil.example"}), ("own", {"host": "evil.example"})],
 )
-def test_strangers_and_foreign_pages_are_refused_at_the_door(
+def test_missing_tokens_and_foreign_pages_are_refused(
     server: LiveServer, talking: str, token: str, more: dict[str, str]
 ) -> None:
     with calling(server, talking, server.token if token == "own" else token, **more) as caller:
@@ -120,7 +120,7 @@ def test_only_a_person_may_type_into_a_run(server: LiveServer, talking: str, sco
     server.post(f"/runs/{talking}/stop")
 
 
-def test_a_run_that_does_not_run_has_no_terminal(server: LiveServer) -> None:
+def test_inactive_run_has_no_terminal(server: LiveServer) -> None:
     ended = server.wait_for_end(server.submit("true")["id"])["id"]
     for run_id in (ended, "run-zzzzzzzzzz"):
         with calling(server, run_id, server.token) as caller:

@@ -1,4 +1,4 @@
-"""Two people's servers on one machine: they share its cards, and nothing else."""
+"""Servers of two users on one machine share only its cards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="making users takes root")
 
-# Inside each job: a card is entered by making a folder, which fails if anybody else is in it.
+# Inside each job: a run enters a card by making a folder, which fails if another run is in it.
 JOB = """
 for card in ${CUDA_VISIBLE_DEVICES//,/ }; do mkdir "$ROOMS/$card" || { echo SHARED "$card"; exit 66; }; done
 sleep 0.3
@@ -96,7 +96,7 @@ def test_forty_runs_of_two_users_never_share_a_card_and_leave_none_idle(servers:
     assert longest_idle < 3.0
 
 
-def test_the_other_user_can_neither_read_nor_stop_anything(servers: list[LiveServer], people: list[TestUser]) -> None:
+def test_other_user_cannot_read_or_stop_anything(servers: list[LiveServer], people: list[TestUser]) -> None:
     ada, bob = servers
     run = ada.wait_for_status(ada.submit("echo private; sleep 1000")["id"], "running")
     assert stat.S_IMODE(ada.state.stat().st_mode) == 0o700

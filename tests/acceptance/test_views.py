@@ -1,4 +1,4 @@
-"""Saved views of the table of runs: kept by the server, for every browser."""
+"""Saved views of the run table, stored by the server for every browser."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from labwright.tokens import mint
 from tests.support.live_server import LiveServer
 
 
-def test_a_view_survives_a_kill_and_is_replaced_by_its_name(server: LiveServer) -> None:
+def test_view_survives_a_kill_and_is_replaced_by_name(server: LiveServer) -> None:
     assert server.get("/views") == []
     for query in ("q=old", "q=new&sort=m:loss"):
         assert server.call("PUT", "/views", {"name": "mine", "query": query}).status == 200
@@ -24,7 +24,7 @@ def test_a_view_survives_a_kill_and_is_replaced_by_its_name(server: LiveServer) 
 
 
 @pytest.mark.parametrize("name", ["..", "a/b", "<script>", "größer", "%2e%2e"])
-def test_any_name_can_be_deleted_again(lab: LiveServer, name: str) -> None:
+def test_any_name_can_be_deleted(lab: LiveServer, name: str) -> None:
     assert lab.call("PUT", "/views", {"name": name, "query": ""}).status == 200
     assert name in [view["name"] for view in lab.get("/views")]
     assert lab.call("DELETE", f"/views?name={quote(name, safe='')}").status == 204
@@ -34,17 +34,17 @@ def test_any_name_can_be_deleted_again(lab: LiveServer, name: str) -> None:
     "body",
     [{"name": "", "query": ""}, {"name": "x" * 61, "query": ""}, {"name": "x", "query": "y" * 4001}, {"name": "x"}],
 )
-def test_what_is_no_view_is_refused(lab: LiveServer, body: dict[str, str]) -> None:
+def test_invalid_view_is_refused(lab: LiveServer, body: dict[str, str]) -> None:
     assert lab.call("PUT", "/views", body).status == 422
 
 
-def test_a_viewer_reads_views_and_changes_none(lab: LiveServer) -> None:
+def test_viewer_reads_views_and_changes_none(lab: LiveServer) -> None:
     viewer = mint(lab.token, Scope.VIEWER, "guest", 600.0)
     assert lab.call("GET", "/views", token=viewer).status == 200
     assert lab.call("PUT", "/views", {"name": "x", "query": ""}, token=viewer).status == 403
 
 
-def test_there_is_an_end_to_how_many(server: LiveServer) -> None:
+def test_number_of_views_is_limited(server: LiveServer) -> None:
     for number in range(200):
         assert server.call("PUT", "/views", {"name": f"view {number}", "query": ""}).status == 200
     assert server.call("PUT", "/views", {"name": "one more", "query": ""}).status == 409

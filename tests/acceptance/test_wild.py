@@ -1,4 +1,4 @@
-"""Wild Mode on a live server: real runs, over HTTP, on the command line, in a conversation, and through a kill."""
+"""Wild Mode on a live server: real runs over HTTP, on the command line, in a conversation, and through a kill."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COUNTING = "open('began', 'a').write(f'{args.lr} {args.seed}\\n')\n__import__('t
 
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """Each run notes that it began, and takes long enough to be seen."""
+    """Each run records its start, and takes long enough to be observed."""
     project = write_project(tmp_path_factory.mktemp("wild") / "project")
     (project / "train.py").write_text(SCRIPT.replace("noise =", f"{COUNTING}noise ="))
     server = LiveServer(project, LABWRIGHT_MAX_PARALLEL="3").start()
@@ -33,12 +33,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     server.stop()
 
 
-def begin(lab: LiveServer, goal: str = GOAL, **fields: Any) -> Json:
+def start_loop(lab: LiveServer, goal: str = GOAL, **fields: Any) -> Json:
     made: Json = lab.post("/wild/start", {"goal": goal, **fields})
     return made
 
 
-def at_rest(lab: LiveServer, wild_id: str) -> Json:
+def when_idle(lab: LiveServer, wild_id: str) -> Json:
     def look() -> Json | None:
         found: Json = lab.get(f"/wild/{wild_id}")
         return None if found["status"] in ("running", "waiting") else found
@@ -46,9 +46,9 @@ def at_rest(lab: LiveServer, wild_id: str) -> Json:
     return wait_until(look, f"{wild_id} to end", 60)
 
 
-def test_a_goal_is_reached_with_evidence(lab: LiveServer) -> None:
-    made = begin(lab, budget={"runs": 12, "gpu_hours": 1})
-    wild = at_rest(lab, made["id"])
+def test_goal_is_reached_with_evidence(lab: LiveServer) -> None:
+    made = start_loop(lab, budget={"runs": 12, "gpu_hours": 1})
+    wild = when_idle(lab, made["id"])
     assert (wild["status"], wild["best"]["params"], wild["best"]["n"]) == ("completed", {"lr": 0.3}, 3)
     assert wild["criterion"] == {"text": "val_acc at least 0.9", "threshold": 0.9}
     assert wild["metric"] == {"key": "val_acc", "goal": "max"}
@@ -64,12 +64,12 @@ def test_a_goal_is_reached_with_evidence(lab: LiveServer) -> None:
     assert told >= {("wild.changed", "waiting"), ("wild.changed", "completed"), ("wild.iteration", "done")}
 
 
-def test_a_kill_in_the_middle_starts_no_run_twice_and_a_lost_database_loses_no_loop(lab: LiveServer) -> None:
+def test_kill_starts_no_run_twice_and_a_lost_database_loses_no_loop(lab: LiveServer) -> None:
     (lab.project / "began").unlink(missing_ok=True)
-    wild_id = begin(lab, budget={"runs": 12})["id"]
+    wild_id = start_loop(lab, budget={"runs": 12})["id"]
     wait_until(lambda: len(lab.get(f"/wild/{wild_id}")["iterations"]) > 1, "the first try")
     lab.restart()
-    wild = at_rest(lab, wild_id)
+    wild = when_idle(lab, wild_id)
     assert wild["status"] == "completed"
     began = Counter((lab.project / "began").read_text().splitlines())
     assert set(began.values()) == {1}
@@ -82,7 +82,7 @@ def test_a_kill_in_the_middle_starts_no_run_twice_and_a_lost_database_loses_no_l
     assert lab.get(f"/wild/{wild_id}") == wild
 
 
-def test_wrong_requests_say_what_to_do_and_make_nothing(lab: LiveServer) -> None:
+def test_invalid_requests_get_a_hint_and_create_nothing(lab: LiveServer) -> None:
     before = len(lab.get("/sweeps"))
     for body, words in (
         ({"goal": "hello there"}, "Nothing in that says"),
@@ -98,7 +98,7 @@ def test_wrong_requests_say_what_to_do_and_make_nothing(lab: LiveServer) -> None
     assert len(lab.get("/sweeps")) == before
 
 
-def test_an_agent_may_begin_and_steer_but_not_raise_a_budget(lab: LiveServer) -> None:
+def test_agent_can_start_and_steer_but_not_raise_a_budget(lab: LiveServer) -> None:
     agent, viewer = (mint(lab.token, scope, "tester", 600) for scope in (Scope.AGENT, Scope.VIEWER))
     body = {"goal": GOAL, "budget": {"runs": 1}}
     assert lab.call("POST", "/wild/start", body, token=viewer).status == 403
@@ -107,7 +107,7 @@ def test_an_agent_may_begin_and_steer_but_not_raise_a_budget(lab: LiveServer) ->
     assert made.status == 201 and again.json["id"] == made.json["id"]
     wild_id = made.json["id"]
     assert lab.call("POST", f"/wild/{wild_id}/steer", {"text": "lr 0.25"}, token=agent).status == 200
-    assert at_rest(lab, wild_id)["status"] == "paused"
+    assert when_idle(lab, wild_id)["status"] == "paused"
     raising = {"budget": {"runs": 9}}
     assert lab.call("POST", f"/wild/{wild_id}/resume", raising, token=agent).status == 403
     assert lab.call("POST", f"/wild/{wild_id}/resume").status == 409
@@ -120,7 +120,7 @@ def test_an_agent_may_begin_and_steer_but_not_raise_a_budget(lab: LiveServer) ->
     wait_until(lambda: lab.get(f"/wild/{wild_id}")["status"] == "stopped", "the loop to stop")
 
 
-def test_an_agent_neither_holds_steers_nor_ends_a_loop_of_somebody_else(lab: LiveServer) -> None:
+def test_agent_cannot_pause_steer_or_end_a_loop_of_somebody_else(lab: LiveServer) -> None:
     agent = mint(lab.token, Scope.AGENT, "tester", 600)
     theirs = lab.post("/wild/start", {"goal": GOAL, "budget": {"runs": 1}})["id"]
     lab.post(f"/wild/{theirs}/pause")
@@ -132,7 +132,7 @@ def test_an_agent_neither_holds_steers_nor_ends_a_loop_of_somebody_else(lab: Liv
     assert lab.call("POST", f"/wild/{own}/stop", token=agent).json["status"] == "stopped"
 
 
-def test_the_command_line_shows_it_to_its_end(lab: LiveServer) -> None:
+def test_command_line_follows_the_loop_to_its_end(lab: LiveServer) -> None:
     done = labwright(lab, "wild", GOAL, "--max-runs", "12", "--wait")
     assert done.returncode == 0, done.stderr
     for words in ("baseline", "keep", "completed", "met with evidence", "of 12 runs"):
@@ -144,10 +144,10 @@ def test_the_command_line_shows_it_to_its_end(lab: LiveServer) -> None:
     assert "Did you mean: labwright wild show" in labwright(lab, "wild", "shwo").stderr
 
 
-def test_a_conversation_starts_steers_and_stops_a_loop(lab: LiveServer) -> None:
+def test_conversation_starts_steers_and_stops_a_loop(lab: LiveServer) -> None:
     first = chat(lab, "tune lr: reach val_acc 0.99", mode="wild")
     session = first[0]["session_id"]
-    end = next(piece["data"] for piece in first if "why" in piece["data"])  # a notice of the loop may be behind it
+    end = next(piece["data"] for piece in first if "why" in piece["data"])  # a notice of the loop may follow it
     wild_id = end["wild_id"]
     assert wild_id in text_of(first) and end["why"] == "waiting"
     assert "takes that into account" in text_of(chat(lab, "lr 0.28", session))
@@ -161,19 +161,19 @@ def test_a_conversation_starts_steers_and_stops_a_loop(lab: LiveServer) -> None:
     assert lab.get(f"/wild/{wild_id}")["session_id"] == session
 
 
-def test_a_goal_that_is_not_understood_is_asked_about_in_the_conversation(lab: LiveServer) -> None:
+def test_unclear_goal_leads_to_a_question_in_the_conversation(lab: LiveServer) -> None:
     said = chat(lab, "hello there", mode="wild")
     assert "Nothing in that says" in text_of(said) and said[-1]["data"]["why"] == "done"
 
 
-def test_a_model_over_the_wire_proposes(make_server: Callable[..., LiveServer]) -> None:
+def test_model_over_http_proposes_runs(make_server: Callable[..., LiveServer]) -> None:
     idea = {"hypothesis": "the optimum is near", "change": {"lr": 0.3}}
     with model_server("openai", Turn(calls=(("answer", json.dumps(idea)),))) as provider:
         lab = with_model(make_server, provider, LABWRIGHT_MAX_PARALLEL="3")
         write_project(lab.project)
-        wild = at_rest(lab, begin(lab, "reach val_acc 0.9 by tuning lr")["id"])
+        wild = when_idle(lab, start_loop(lab, "reach val_acc 0.9 by tuning lr")["id"])
         told = labwright(lab, "wild", "show", wild["id"]).stdout
     assert (wild["status"], wild["search"], len(wild["iterations"])) == ("completed", "openai:x", 2)
     assert wild["iterations"][1]["hypothesis"] == "the optimum is near"
     assert wild["used"]["tokens"] > 0
-    assert f"{wild['used']['tokens']} tokens" in told and "$" not in told  # nobody knows the price
+    assert f"{wild['used']['tokens']} tokens" in told and "$" not in told  # the price is unknown
