@@ -74,10 +74,6 @@ def _read(annotation: Any, scope: NameScope) -> Type:
         return _read(annotation.__bound__, scope) if annotation.__bound__ else ANY
     if hasattr(annotation, "__supertype__"):
         return _read(annotation.__supertype__, scope)
-    return _read_alias_or_class(annotation, scope)
-
-
-def _read_alias_or_class(annotation: Any, scope: NameScope) -> Type:
     if hasattr(annotation, "__metadata__"):
         return _read(annotation.__origin__, scope)
     origin = typing.get_origin(annotation)
@@ -96,9 +92,19 @@ def _read_class(cls: Any, scope: NameScope) -> Type:
         raise Unresolved(f"{name} without arguments")
     if not isinstance(cls, type):
         return Type("unknown", repr(cls))
-    if issubclass(cls, dict) and hasattr(cls, "__total__"):
-        return Type("typed_dict", cls.__name__, cls, fields=_typed_dict_fields(cls, scope))
-    return of_class(cls)
+    if not issubclass(cls, dict) or not hasattr(cls, "__total__"):
+        return of_class(cls)
+    module = scope.of_module(cls.__module__)
+    inner = NameScope({**scope.names, **module.names}, module.depth)
+    required_keys = getattr(cls, "__required_keys__", None)
+    fields = []
+    for key, annotation in cls.__annotations__.items():
+        kind = _read(annotation, inner)
+        required = cls.__total__ if required_keys is None else key in required_keys
+        if kind.form == "not_required":
+            kind, required = kind.args[0], False
+        fields.append(Field(key, kind, required))
+    return Type("typed_dict", cls.__name__, cls, fields=tuple(fields))
 
 
 def _typing_name(thing: Any) -> str:
@@ -144,17 +150,15 @@ def _read_subscript(node: ast.Subscript, scope: NameScope) -> Type:
     nodes = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     if _typing_name(head) == "Literal":
         # A literal is a constant or a member of an enum.
-        values = [_object(one, scope) if isinstance(one, ast.Attribute) else ast.literal_eval(one) for one in nodes]
+        values = [_object(item, scope) if isinstance(item, ast.Attribute) else ast.literal_eval(item) for item in nodes]
         return Type("literal", "Literal", values=tuple(values))
     if _typing_name(head) == "Annotated":
         nodes = nodes[:1]
-    return _built(head, [_node_argument(argument, scope) for argument in nodes])
-
-
-def _node_argument(node: ast.AST, scope: NameScope) -> Type | None:
-    if isinstance(node, ast.List) or (isinstance(node, ast.Constant) and node.value is ...):
-        return None
-    return _read_node(node, scope)
+    args: list[Type | None] = []
+    for item in nodes:
+        is_dots = isinstance(item, ast.Constant) and item.value is ...
+        args.append(None if is_dots or isinstance(item, ast.List) else _read_node(item, scope))
+    return _built(head, args)
 
 
 def _object(node: ast.AST, scope: NameScope) -> Any:
@@ -163,19 +167,6 @@ def _object(node: ast.AST, scope: NameScope) -> Any:
     if isinstance(node, ast.Attribute):
         return getattr(_object(node.value, scope), node.attr)
     raise Unresolved(ast.dump(node))
-
-
-def _typed_dict_fields(cls: Any, scope: NameScope) -> tuple[Field, ...]:
-    inner = scope.of_module(cls.__module__)
-    required = getattr(cls, "__required_keys__", None)
-    found = []
-    for name, annotation in cls.__annotations__.items():
-        kind = _read(annotation, NameScope({**scope.names, **inner.names}, inner.depth))
-        needed = cls.__total__ if required is None else name in required
-        if kind.form == "not_required":
-            kind, needed = kind.args[0], False
-        found.append(Field(name, kind, needed))
-    return tuple(found)
 
 
 def fields_of(kind: Type) -> tuple[Field, ...]:

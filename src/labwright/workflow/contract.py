@@ -57,20 +57,6 @@ class Report:
 def check_structure(workflow: Workflow) -> Iterator[Finding]:
     if not workflow.steps:
         yield Finding("empty", workflow_place(workflow), "the workflow has no steps", "Add at least one task.")
-    yield from _check_names(workflow)
-    steps = {step.id: step for step in workflow.steps}
-    for step in workflow.steps:
-        yield from _check_step(step, steps)
-    yield from _check_cycles(workflow)
-    for name, output in workflow.results.items():
-        yield from _check_source(f"results.{name}", output, steps)
-
-
-def workflow_place(workflow: Workflow) -> str:
-    return f"workflow {workflow.name}"
-
-
-def _check_names(workflow: Workflow) -> Iterator[Finding]:
     for place, name in [(workflow_place(workflow), workflow.name), *((step.id, step.id) for step in workflow.steps)]:
         is_text = isinstance(name, str) and name.isascii()
         if not is_text or not name.isidentifier() or keyword.iskeyword(name):
@@ -81,6 +67,16 @@ def _check_names(workflow: Workflow) -> Iterator[Finding]:
             message = f"two steps are called {step.id!r}"
             yield Finding("duplicate_name", step.id, message, "Give one of them another name=….")
         seen.add(step.id)
+    steps = {step.id: step for step in workflow.steps}
+    for step in workflow.steps:
+        yield from _check_step(step, steps)
+    yield from _check_cycles(workflow)
+    for name, output in workflow.results.items():
+        yield from _check_source(f"results.{name}", output, steps)
+
+
+def workflow_place(workflow: Workflow) -> str:
+    return f"workflow {workflow.name}"
 
 
 def _check_step(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
@@ -95,7 +91,10 @@ def _check_step(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
     yield from _check_inputs(step, steps)
     yield from _check_fan_out(step, steps)
     if step.when is not None:
-        yield from _check_when(step, steps)
+        place = f"{step.id}.when"
+        yield from _check_source(place, step.when, steps)
+        if isinstance(step.when, Output) and not accepts(of_class(bool), type_of_source(step.when, steps)):
+            yield Finding("type_mismatch", place, f"{step.when} is {type_of_source(step.when, steps)}, not bool")
 
 
 def _check_inputs(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
@@ -128,17 +127,14 @@ def _check_value(place: str, declared: Input, value: Any, steps: dict[str, Step]
         if not accepts(declared.type, have):
             names = ", ".join(map(str, sources))
             message = f"{names} is {have}, but the input takes {declared.type}"
-            yield Finding("type_mismatch", place, message, _type_hint(declared.type, have))
+            hint = "Change one of the two annotations, or put a task between them."
+            element = element_of(declared.type)
+            if element is not None and declared.type.form == "class" and accepts(element, have):
+                hint = "Fan out with workflow.map(…), or give a list of outputs."
+            yield Finding("type_mismatch", place, message, hint)
     elif misfit(value, declared.type):
         message = f"the value does not fit {declared.type}: {misfit(value, declared.type)}"
         yield Finding("type_mismatch", place, message)
-
-
-def _type_hint(want: Type, have: Type) -> str:
-    element = element_of(want)
-    if element is not None and want.form == "class" and accepts(element, have):
-        return "Fan out with workflow.map(…), or give a list of outputs."
-    return "Change one of the two annotations, or put a task between them."
 
 
 def type_of_source(value: Any, steps: dict[str, Step]) -> Type:
@@ -174,72 +170,60 @@ def _check_fan_out(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
         message = "there is nothing to fan out over" if not step.over else f"collect={step.collect!r} is not valid"
         yield Finding("bad_fan_out", step.id, message, 'Give over={"input": [values]} and collect="all" or "finished".')
     for name, value in step.over.items():
+        place = _place(step, name)
         if name in step.inputs:
-            yield Finding("bad_fan_out", _place(step, name), f"{name!r} is both in over and in inputs")
+            yield Finding("bad_fan_out", place, f"{name!r} is both in over and in inputs")
         declared = step.work.inputs.get(name)
-        if declared is not None:
-            yield from _check_elements(_place(step, name), declared, value, steps)
-
-
-def _check_elements(place: str, declared: Input, value: Any, steps: dict[str, Step]) -> Iterator[Finding]:
-    if isinstance(value, Output):
-        yield from _check_source(place, value, steps)
-        have = type_of_source(value, steps)
-        element = element_of(have)
-        if element is None or not accepts(declared.type, element):
-            message = f"{value} is {have}; its items are not {declared.type}"
-            yield Finding("type_mismatch", place, message, f"Make that output a list of {declared.type}.")
-    elif not isinstance(value, (list, tuple)):
-        yield Finding("bad_fan_out", place, f"{type(value).__name__} is not a list of values or an output of a step")
-    else:
-        for item in value:
-            yield from _check_value(place, declared, item, steps)
-
-
-def _check_when(step: Step, steps: dict[str, Step]) -> Iterator[Finding]:
-    place = f"{step.id}.when"
-    yield from _check_source(place, step.when, steps)
-    if isinstance(step.when, Output) and not accepts(of_class(bool), type_of_source(step.when, steps)):
-        yield Finding("type_mismatch", place, f"{step.when} is {type_of_source(step.when, steps)}, not bool")
+        if declared is None:
+            continue
+        if isinstance(value, Output):
+            yield from _check_source(place, value, steps)
+            have = type_of_source(value, steps)
+            element = element_of(have)
+            if element is None or not accepts(declared.type, element):
+                message = f"{value} is {have}; its items are not {declared.type}"
+                yield Finding("type_mismatch", place, message, f"Make that output a list of {declared.type}.")
+        elif not isinstance(value, (list, tuple)):
+            message = f"{type(value).__name__} is not a list of values or an output of a step"
+            yield Finding("bad_fan_out", place, message)
+        else:
+            for item in value:
+                yield from _check_value(place, declared, item, steps)
 
 
 def _check_cycles(workflow: Workflow) -> Iterator[Finding]:
     _ordered, stuck = in_order(workflow.steps)
-    cycle = _one_cycle(stuck)
-    if cycle:
-        message = f"these steps wait for each other: {' → '.join(cycle)}"
-        yield Finding("cycle", cycle[0], message, "Remove one of these edges.")
-
-
-def _one_cycle(stuck: list[Step]) -> list[str]:
-    """Follow sources backwards until a step repeats. Return the cycle."""
+    if not stuck:
+        return
     waits = {step.id: step.waits_for() for step in stuck}
     path: list[str] = []
-    here = next(iter(waits), None)
-    while here is not None and here not in path:
+    here = stuck[0].id
+    while here not in path:  # follow the sources backwards until a step repeats
         path.append(here)
         here = next(source for source in waits[here] if source in waits)
-    return [] if here is None else [*path[path.index(here) :], here][::-1]
+    cycle = [*path[path.index(here) :], here][::-1]
+    message = f"these steps wait for each other: {' → '.join(cycle)}"
+    yield Finding("cycle", cycle[0], message, "Remove one of these edges.")
 
 
 def check_plausibility(workflow: Workflow) -> Iterator[Finding]:
-    yield from _check_unused(workflow)
-    yield from _check_writers(workflow)
-    reasons: dict[int, str] = {}  # by task: one task may be in a thousand steps
-    for step in workflow.steps:
-        if isinstance(step.work, Task):
-            yield from _check_stub(step, step.work, reasons)
-        elif isinstance(step.work, Experiment):
-            yield from _check_experiment(step.id, step.work)
-
-
-def _check_unused(workflow: Workflow) -> Iterator[Finding]:
     used = {source for step in workflow.steps for source in step.waits_for()}
     used |= {output.step for output in workflow.results.values() if isinstance(output, Output)}
     for step in workflow.steps:
         if step.id not in used:
             hint = "Feed it to another step, or declare it with workflow.result(…)."
             yield Finding("orphan", step.id, "its outputs are not used, and it is not a result", hint)
+    yield from _check_writers(workflow)
+    reasons: dict[int, str] = {}  # by task: one task may be in a thousand steps
+    for step in workflow.steps:
+        if isinstance(step.work, Experiment):
+            yield from _check_experiment(step.id, step.work)
+        elif isinstance(step.work, Task):
+            if id(step.work) not in reasons:
+                reasons[id(step.work)] = why_stub(step.work.body)
+            reason = reasons[id(step.work)]
+            if reason:
+                yield Finding("stub", step.id, f"{step.work.name} is a stub: {reason}", "Write the body.")
 
 
 def _check_writers(workflow: Workflow) -> Iterator[Finding]:
@@ -255,36 +239,24 @@ def _check_writers(workflow: Workflow) -> Iterator[Finding]:
             writers.setdefault(path, step.id)
 
 
-def _check_stub(step: Step, task: Task, reasons: dict[int, str]) -> Iterator[Finding]:
-    if id(task) not in reasons:
-        reasons[id(task)] = why_stub(task.body)
-    reason = reasons[id(task)]
-    if reason:
-        yield Finding("stub", step.id, f"{task.name} is a stub: {reason}", "Write the body.")
-
-
 def _check_experiment(place: str, experiment: Experiment) -> Iterator[Finding]:
-    yield from _check_metric(place, experiment)
+    metric = experiment.metric
+    if metric is None or not metric.name:
+        yield Finding("no_metric", place, "the experiment has no metric", "Give metric=Metric(…).")
+    else:
+        if not metric.has_direction:
+            message = f"{metric.name} has no direction"
+            yield Finding("metric_without_direction", place, message, f"Use one of: {', '.join(DIRECTIONS)}.")
+        if not any(metric.name == name or fnmatchcase(metric.name, name) for name in experiment.produces):
+            known = ", ".join(experiment.produces) or "none"
+            message = f"the command is not known to log {metric.name}; it logs: {known}"
+            yield Finding("metric_not_produced", place, message, "List the metrics of the command in produces=[…].")
     if not str(experiment.command).strip():
         yield Finding("empty_command", place, "the experiment has no command")
     yield from _check_grid(place, experiment)
     if experiment.max_runs is not None and experiment.size > experiment.max_runs:
         message = f"the grid has {experiment.size:,} runs, but the budget is {experiment.max_runs:,}"
         yield Finding("over_budget", place, message, "Remove values or seeds, or raise max_runs.")
-
-
-def _check_metric(place: str, experiment: Experiment) -> Iterator[Finding]:
-    metric = experiment.metric
-    if metric is None or not metric.name:
-        yield Finding("no_metric", place, "the experiment has no metric", "Give metric=Metric(…).")
-        return
-    if not metric.has_direction:
-        message = f"{metric.name} has no direction"
-        yield Finding("metric_without_direction", place, message, f"Use one of: {', '.join(DIRECTIONS)}.")
-    if not any(metric.name == name or fnmatchcase(metric.name, name) for name in experiment.produces):
-        known = ", ".join(experiment.produces) or "none"
-        message = f"the command is not known to log {metric.name}; it logs: {known}"
-        yield Finding("metric_not_produced", place, message, "List the metrics of the command in produces=[…].")
 
 
 def _check_grid(place: str, experiment: Experiment) -> Iterator[Finding]:

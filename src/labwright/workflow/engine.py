@@ -58,8 +58,8 @@ class RunResult:
 
     @property
     def status(self) -> str:
-        found = {outcome.status for outcome in self.steps.values()}
-        return next((status for status in ("failed", "suspended") if status in found), "finished")
+        statuses = {outcome.status for outcome in self.steps.values()}
+        return next((status for status in ("failed", "suspended") if status in statuses), "finished")
 
     def value(self, step: str, output: str = WHOLE) -> Any:
         """Return an output of a finished step."""
@@ -97,7 +97,9 @@ class Sources:
 
     def input_value(self, value: Any) -> InputValue:
         if isinstance(value, Output):
-            return InputValue(self._digest(value), lambda: self.value(value))
+            if value not in self._digests:
+                self._digests[value] = self._outcomes[value.step].digest(value.name)
+            return InputValue(self._digests[value], lambda: self.value(value))
         if outputs_in(value):
             parts = [self.input_value(item) for item in value]
             return InputValue(
@@ -116,11 +118,6 @@ class Sources:
         axes = [[self.input_value(item) for item in items] for items in lists]
         for point in itertools.product(*axes):
             yield {**same, **dict(zip(step.over, point))}  # noqa: B905 - Python 3.8 has no strict
-
-    def _digest(self, output: Output) -> str:
-        if output not in self._digests:
-            self._digests[output] = self._outcomes[output.step].digest(output.name)
-        return self._digests[output]
 
 
 def key_of(step: str, code: str, inputs: Mapping[str, InputValue]) -> str:
@@ -214,8 +211,12 @@ class _Engine:
         self._store = store
         self._workers = workers
         self._bodies = Bodies()
-        # before any body runs, since it may change the globals that a later one reads
-        self._code = {step.id: _code_of(step.work, fingerprints) for step in workflow.steps}
+        self._code = {  # read before any body runs, since a body may change the globals that a later one reads
+            step.id: fingerprints.of(step.work)
+            if isinstance(step.work, Task)
+            else digest_of(text_of([encode(step.work), fingerprints.environment]))
+            for step in workflow.steps
+        }
         self._on_event = on_event
         self._run_experiment = run_experiment
         self._outcomes: dict[str, Outcome] = {}
@@ -235,23 +236,20 @@ class _Engine:
         self._log("run_started", workflow=self._workflow.name, pid=os.getpid(), steps=len(self._steps))
         try:
             while self._ready or self._jobs or self._workers.busy:
-                self._advance()
+                while self._ready:
+                    self._start(self._ready.popleft())
+                while self._jobs and not self._workers.full:
+                    job = self._jobs.popleft()
+                    self._log("started", task=job.name, step=job.step, key=job.key)
+                    self._workers.start(job)
+                if self._workers.busy:
+                    self._handle(self._workers.wait())
         finally:
             self._workers.close()
             self._bodies.close()
         result = RunResult(self._workflow, self._outcomes)
         self._log("run_ended", status=result.status)
         return result
-
-    def _advance(self) -> None:
-        while self._ready:
-            self._start(self._ready.popleft())
-        while self._jobs and not self._workers.full:
-            job = self._jobs.popleft()
-            self._log("started", task=job.name, step=job.step, key=job.key)
-            self._workers.start(job)
-        if self._workers.busy:
-            self._handle(self._workers.wait())
 
     def _log(self, fact: str, **about: Any) -> None:
         line = {"fact": fact, "time": round(time.time(), 3), **about}
@@ -343,9 +341,3 @@ class _Engine:
             self._waits[user] -= 1
             if not self._waits[user]:
                 self._ready.append(self._steps[user])
-
-
-def _code_of(work: Any, fingerprints: Fingerprints) -> str:
-    if isinstance(work, Task):
-        return fingerprints.of(work)
-    return digest_of(text_of([encode(work), fingerprints.environment]))

@@ -66,21 +66,15 @@ class _CodeReader:
     def read(self, value: Any) -> None:
         if isinstance(value, _SIMPLE):
             self._write("value", type(value).__name__, repr(value))
-        elif isinstance(value, (list, tuple, set, frozenset, Mapping)):
+            return
+        if isinstance(value, (list, tuple, set, frozenset, Mapping)):
             self._read_container(value)
-        elif id(value) in self._seen:
+            return
+        if id(value) in self._seen:
             self._write("again", str(self._seen[id(value)]))
-        else:
-            self._seen[id(value)] = len(self._seen)
-            self._alive.append(value)  # an id may be reused once its object is deleted
-            self._read_new(value)
-
-    def _write(self, *words: str) -> None:
-        for word in words:
-            content = word.encode("utf-8", "backslashreplace")
-            self.digest.update(b"%d:" % len(content) + content)
-
-    def _read_new(self, value: Any) -> None:
+            return
+        self._seen[id(value)] = len(self._seen)
+        self._alive.append(value)  # an id may be reused once its object is deleted
         if isinstance(value, FunctionType):
             self._read_function(value)
         elif isinstance(value, CodeType):
@@ -91,6 +85,11 @@ class _CodeReader:
             self._write("value", type(value).__name__, str(value))
         else:
             self._read_wrapped(value)
+
+    def _write(self, *words: str) -> None:
+        for word in words:
+            content = word.encode("utf-8", "backslashreplace")
+            self.digest.update(b"%d:" % len(content) + content)
 
     def _read_container(self, value: Any) -> None:
         """Read by content only: whether equal constants are one object depends on how the code was loaded."""
@@ -119,16 +118,14 @@ class _CodeReader:
             self._write("named", str(getattr(value, "__module__", "")), value.__name__)
             return
         else:
-            parts = self._parts_of_object(value)
+            state = dict(getattr(value, "__dict__", {}))
+            if "__wrapped__" in state:  # looked up in the dict: some objects have every attribute
+                parts = [state["__wrapped__"]]
+            else:
+                parts = [type(value), state] if self._is_own(type(value)) else [type(value)]
         self._write(type(value).__name__)
         for part in parts:
             self.read(part)
-
-    def _parts_of_object(self, value: Any) -> list[Any]:
-        state = dict(getattr(value, "__dict__", {}))
-        if "__wrapped__" in state:  # looked up in the dict: some objects have every attribute
-            return [state["__wrapped__"]]
-        return [type(value), state] if self._is_own(type(value)) else [type(value)]
 
     def _read_function(self, function: FunctionType) -> None:
         self._write("function", function.__qualname__)
@@ -153,21 +150,18 @@ class _CodeReader:
                 self._read_code(constant, names)
             else:
                 self.read(constant)
-        for value in self._reached(code, names):
-            self.read(value)
-
-    def _reached(self, code: CodeType, names: Mapping[str, Any]) -> Iterator[Any]:
-        """Yield globals by name, named members of own modules, and modules that are imported inside."""
         for name in code.co_names:
             value = names.get(name)
-            if isinstance(value, ModuleType):
-                if self._is_own(value):
-                    yield from (vars(value)[other] for other in code.co_names if other in vars(value))
-            elif name in names:
-                yield value
+            if not isinstance(value, ModuleType):
+                if name in names:
+                    self.read(value)
+            elif self._is_own(value):
+                for member in code.co_names:
+                    if member in vars(value):
+                        self.read(vars(value)[member])
         for module in _imports(code, str(names.get("__package__") or "")):
             if module.split(".")[0] == self._package:
-                yield _code_of(module)
+                self.read(_code_of(module))
 
     def _read_class(self, cls: type) -> None:
         self._write("class", cls.__module__, cls.__qualname__)
@@ -185,15 +179,11 @@ class _CodeReader:
         package = name.split(".")[0]
         if package == "labwright" and (self._package != package or name.startswith("labwright.workflow")):
             return False  # a task uses it, but it is not part of the task
-        return package == self._package or _is_project_code(name)
-
-
-def _is_project_code(module: str) -> bool:
-    file = getattr(sys.modules.get(module), "__file__", None)
-    if not file:
-        return False
-    path = os.path.realpath(file)
-    return not path.startswith(_FOREIGN) and not any(part in path for part in _INSTALLED)
+        if package == self._package:
+            return True
+        file = getattr(sys.modules.get(name), "__file__", None)
+        path = os.path.realpath(file) if file else ""
+        return bool(path) and not path.startswith(_FOREIGN) and not any(part in path for part in _INSTALLED)
 
 
 def _imports(code: CodeType, package: str) -> Iterator[str]:

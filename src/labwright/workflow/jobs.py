@@ -80,7 +80,7 @@ class Bodies:
 
 
 class _LoopThread:
-    """An event loop in a thread. Closing it cancels the rest."""
+    """An event loop in a thread. Closing it cancels the calls that are still running."""
 
     loop: AbstractEventLoop
 
@@ -128,22 +128,17 @@ def _call_within(seconds: float, body: Callable[[], Any]) -> Any:
     thread = threading.Thread(target=call, name="workflow-body", daemon=True)
     thread.start()
     if not call.done.wait(seconds):
-        raise _interrupt(thread, call, seconds)
+        import ctypes
+
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimedOut))
+        ended = call.done.wait(_GRACE_SECONDS)
+        note = "" if ended else "; it could not be ended, and its result is ignored"
+        timeout = TimedOut(f"not done within {seconds:g} s{note}")
+        timeout.still_running = not ended
+        raise timeout
     if call.error is not None:
         raise call.error
     return call.value
-
-
-def _interrupt(thread: threading.Thread, call: _Call, seconds: float) -> TimedOut:
-    import ctypes
-
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(TimedOut))
-    ended = call.done.wait(_GRACE_SECONDS)
-    late = TimedOut(
-        f"not done within {seconds:g} s" + ("" if ended else "; it could not be ended, and its result is ignored")
-    )
-    late.still_running = not ended
-    return late
 
 
 @dataclass(frozen=True)
@@ -204,18 +199,16 @@ def _attempt(job: Job, attempt: int) -> AttemptResult:
     except Suspended as pause:
         return AttemptResult(job, "suspended", attempt, time.monotonic() - started, error=str(pause) or "suspended")
     except (Exception, SystemExit) as error:  # noqa: BLE001 - anything a body raises is its failure
-        again = attempt <= job.retry.count and not getattr(error, "still_running", False)
-        text = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_TRACEBACK_LIMIT:]
-        status = "retrying" if again else "failed"
-        return AttemptResult(job, status, attempt, time.monotonic() - started, error=_error_text(error), traceback=text)
+        seconds = time.monotonic() - started
+        can_retry = attempt <= job.retry.count and not getattr(error, "still_running", False)
+        trace = "".join(traceback.format_exception(type(error), error, error.__traceback__))[-_TRACEBACK_LIMIT:]
+        message = str(error)
+        if not isinstance(error, Failed):
+            name = "timed out" if isinstance(error, TimedOut) else type(error).__name__
+            message = f"{name}: {error}".rstrip(": ")
+        status = "retrying" if can_retry else "failed"
+        return AttemptResult(job, status, attempt, seconds, error=message[:_ERROR_LIMIT], traceback=trace)
     return AttemptResult(job, "finished", attempt, time.monotonic() - started, value=value)
-
-
-def _error_text(error: BaseException) -> str:
-    if isinstance(error, Failed):
-        return str(error)[:_ERROR_LIMIT]
-    name = "timed out" if isinstance(error, TimedOut) else type(error).__name__
-    return f"{name}: {error}".rstrip(": ")[:_ERROR_LIMIT]
 
 
 class Workers:

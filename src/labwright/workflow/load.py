@@ -21,7 +21,7 @@ from typing import Any
 from labwright.workflow.contract import validate_contract
 from labwright.workflow.experiments import Experiment
 from labwright.workflow.fingerprints import Fingerprints
-from labwright.workflow.graph import Output, Step, Workflow, outputs_in
+from labwright.workflow.graph import Output, Workflow, outputs_in
 from labwright.workflow.tasks import Task
 from labwright.workflow.values import NotEncodable, encode
 
@@ -50,25 +50,27 @@ _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 def describe(workflow: Workflow, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return a workflow as plain data, for people, checks and RunMode in another process."""
     fingerprints = Fingerprints(environment)
-    return {
-        "name": workflow.name,
-        "steps": [_step(step, fingerprints) for step in workflow.steps],
-        "results": {name: _source(output) for name, output in workflow.results.items()},
-    }
+    steps = [
+        {
+            "id": step.id,
+            "kind": _kind(step.work),
+            "inputs": {str(name): _source(value) for name, value in step.inputs.items()},
+            "over": None if step.over is None else {str(name): _source(value) for name, value in step.over.items()},
+            "collect": step.collect,
+            "after": list(step.after),
+            "when": None if step.when is None else _source(step.when),
+            **_work(step.work, fingerprints),
+        }
+        for step in workflow.steps
+    ]
+    results = {name: _source(output) for name, output in workflow.results.items()}
+    return {"name": workflow.name, "steps": steps, "results": results}
 
 
-def _step(step: Step, fingerprints: Fingerprints) -> dict[str, Any]:
-    work = step.work
-    return {
-        "id": step.id,
-        "kind": "task" if isinstance(work, Task) else "experiment" if isinstance(work, Experiment) else "unknown",
-        "inputs": {str(name): _source(value) for name, value in step.inputs.items()},
-        "over": None if step.over is None else {str(name): _source(value) for name, value in step.over.items()},
-        "collect": step.collect,
-        "after": list(step.after),
-        "when": None if step.when is None else _source(step.when),
-        **_work(work, fingerprints),
-    }
+def _kind(work: Any) -> str:
+    if isinstance(work, Task):
+        return "task"
+    return "experiment" if isinstance(work, Experiment) else "unknown"
 
 
 def _source(value: Any) -> dict[str, Any]:
@@ -194,21 +196,15 @@ def load_entrypoint(source_root: str | os.PathLike[str], module: str, symbol: st
     import importlib
 
     imported = _guarded("import_failed", f"import {module}", lambda: importlib.import_module(module))
-    create = _symbol(imported, symbol)
+    create = getattr(imported, symbol, None)
+    if not callable(create):
+        message = f"{imported.__name__} has no function {symbol}"
+        raise LoadFault("no_symbol", message, f"Define def {symbol}() -> Workflow.")
     made = _guarded("create_failed", f"{module}.{symbol}()", create)
     if not isinstance(made, Workflow):
         message = f"{symbol}() returned {type(made).__name__}, not a Workflow"
         raise LoadFault("not_a_workflow", message, "Return the Workflow.")
     return made
-
-
-def _symbol(module: Any, symbol: str) -> Any:
-    found = getattr(module, symbol, None)
-    if not callable(found):
-        raise LoadFault(
-            "no_symbol", f"{module.__name__} has no function {symbol}", f"Define def {symbol}() -> Workflow."
-        )
-    return found
 
 
 def _guarded(code: str, what: str, act: Any) -> Any:

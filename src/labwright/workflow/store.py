@@ -63,8 +63,15 @@ class Store:
             os.close(fd)
             raise StoreInUse(f"{self.folder} is in use by another process") from None
         self._fd = fd
-        self._end_cut_line()
-        self._finished = _finished_in(self.facts())
+        size = os.fstat(fd).st_size
+        if size and os.pread(fd, 1, size - 1) != b"\n":  # a kill cut off the last line
+            os.write(fd, b"\n")
+        self._finished = {}
+        for fact in self.facts():
+            if fact["fact"] == "finished":
+                self._finished[fact["key"]] = fact
+            elif fact["fact"] == "forgotten":
+                self._remove_finished(fact["step"])
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -79,7 +86,13 @@ class Store:
         """Yield every whole line of the log, oldest first."""
         try:
             with open(self.log, "rb") as file:
-                yield from (fact for fact in map(_fact, file) if fact is not None)
+                for line in file:
+                    try:
+                        fact = json.loads(line)
+                    except ValueError:  # cut off by a kill
+                        continue
+                    if isinstance(fact, dict) and "fact" in fact:
+                        yield fact
         except FileNotFoundError:
             return
 
@@ -99,6 +112,9 @@ class Store:
                 self.forget(step)
             return
         self.append({"fact": "forgotten", "step": step})
+        self._remove_finished(step)
+
+    def _remove_finished(self, step: str) -> None:
         self._finished = {key: fact for key, fact in self._finished.items() if fact["step"] != step}
 
     def keep(self, encoded: Any) -> dict[str, Any]:
@@ -130,13 +146,6 @@ class Store:
     def _value_file(self, digest: str) -> Path:
         return self._values / f"{digest}.json"
 
-    def _end_cut_line(self) -> None:
-        fd = self._fd
-        assert fd is not None
-        size = os.fstat(fd).st_size
-        if size and os.pread(fd, 1, size - 1) != b"\n":
-            os.write(fd, b"\n")
-
 
 def write_whole(file: str | os.PathLike[str], text: str, *, sync: bool = True) -> None:
     """Write a file under another name and rename it. If the disk is full, nothing is left."""
@@ -152,21 +161,3 @@ def write_whole(file: str | os.PathLike[str], text: str, *, sync: bool = True) -
             os.unlink(aside)
         raise
     os.replace(aside, file)
-
-
-def _fact(line: bytes) -> dict[str, Any] | None:
-    try:
-        fact = json.loads(line)
-    except ValueError:  # cut off by a kill
-        return None
-    return fact if isinstance(fact, dict) and "fact" in fact else None
-
-
-def _finished_in(facts: Iterator[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    for fact in facts:
-        if fact["fact"] == "finished":
-            found[fact["key"]] = fact
-        elif fact["fact"] == "forgotten":
-            found = {key: kept for key, kept in found.items() if kept["step"] != fact["step"]}
-    return found

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Container, Iterator
+from collections.abc import Container
 from typing import Any, Union
 
 _Function = Union[ast.FunctionDef, ast.AsyncFunctionDef]  # noqa: UP007 - evaluated, also by Python 3.8
@@ -19,79 +19,55 @@ _MAKERS = frozenset({"bool", "dict", "float", "frozenset", "int", "list", "round
 
 def why_stub(body: Any) -> str:
     """Return why the body is a stub; empty if it is not, or if its source is not available."""
-    function = _source_of(body)
-    return "" if function is None else why_stub_text(function)
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(body))))
+    except (OSError, TypeError, SyntaxError, ValueError):
+        return ""
+    function = tree.body[0] if tree.body else None
+    return why_stub_text(function) if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef)) else ""
 
 
 def why_stub_text(function: _Function) -> str:
     """Return the same for a function that was parsed and not loaded."""
-    statements = _reached(_without_docstring(function.body))
-    if all(_does_nothing(statement) for statement in statements):
+    statements: list[ast.stmt] = []  # those that are reached and do something
+    for statement in function.body:
+        is_bare_constant = isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+        if not is_bare_constant and not isinstance(statement, ast.Pass):
+            statements.append(statement)
+        if isinstance(statement, (ast.Return, ast.Raise)):
+            break
+    if not statements:
         return "its body is empty"
-    if any(_raises_not_implemented(statement) for statement in statements):
-        return "it raises NotImplementedError"
+    last = statements[-1]
+    if isinstance(last, ast.Raise) and last.exc is not None:
+        raised = last.exc.func if isinstance(last.exc, ast.Call) else last.exc
+        if isinstance(raised, ast.Name) and raised.id == "NotImplementedError":
+            return "it raises NotImplementedError"
     return _constant_result(statements)
-
-
-def _source_of(body: Any) -> _Function | None:
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(body))))
-    except (OSError, TypeError, SyntaxError, ValueError):
-        return None
-    found = tree.body[0] if tree.body else None
-    return found if isinstance(found, (ast.FunctionDef, ast.AsyncFunctionDef)) else None
-
-
-def _without_docstring(statements: list[ast.stmt]) -> list[ast.stmt]:
-    first = statements[0]
-    is_text = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    )
-    return statements[1:] if is_text else statements
-
-
-def _reached(statements: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements up to the first return or raise."""
-    ends = [index for index, statement in enumerate(statements) if isinstance(statement, (ast.Return, ast.Raise))]
-    return statements[: ends[0] + 1] if ends else statements
-
-
-def _does_nothing(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Pass) or (
-        isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
-    )
-
-
-def _raises_not_implemented(statement: ast.stmt) -> bool:
-    if not isinstance(statement, ast.Raise) or statement.exc is None:
-        return False
-    named = statement.exc.func if isinstance(statement.exc, ast.Call) else statement.exc
-    return isinstance(named, ast.Name) and named.id == "NotImplementedError"
 
 
 def _constant_result(statements: list[ast.stmt]) -> str:
     """Return a reason if every `return` returns the same literal, or a name that only ever held one."""
-    nodes = list(_own_nodes(statements))
+    nodes: list[ast.AST] = []  # without the inside of nested functions and classes
+    waiting: list[ast.AST] = list(statements)
+    while waiting:
+        node = waiting.pop()
+        nodes.append(node)
+        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
+            waiting.extend(ast.iter_child_nodes(node))
     returned = [node.value for node in nodes if isinstance(node, ast.Return) and node.value is not None]
     if not returned or any(isinstance(node, (ast.Yield, ast.YieldFrom)) for node in nodes):
         return ""
     constants = _constant_names(nodes, returned)
-    texts = {_resolved(value, constants) for value in returned}
-    text = texts.pop()
+    texts: set[str] = set()
+    for value in returned:
+        parts = list(ast.walk(value))
+        if not all(_is_plain(part, constants) for part in parts):
+            return ""
+        held = [constants[part.id] for part in parts if isinstance(part, ast.Name) and part.id in constants]
+        texts.add("".join([ast.dump(value), *held]))
     returns_none = isinstance(returned[0], ast.Constant) and returned[0].value is None
-    if texts or text is None or returns_none:
-        return ""
-    return "it returns the same constant for every input"
-
-
-def _own_nodes(statements: list[ast.stmt]) -> Iterator[ast.AST]:
-    """Yield all nodes, without the inside of nested functions and classes."""
-    todo: list[ast.AST] = list(statements)
-    while todo:
-        node = todo.pop()
-        yield node
-        if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            todo.extend(ast.iter_child_nodes(node))
+    return "" if len(texts) > 1 or returns_none else "it returns the same constant for every input"
 
 
 def _constant_names(nodes: list[ast.AST], returned: list[ast.expr]) -> dict[str, str]:
@@ -100,23 +76,16 @@ def _constant_names(nodes: list[ast.AST], returned: list[ast.expr]) -> dict[str,
     bound: dict[str, str] = {}
     spoiled: set[str] = set()
     for node in nodes:
-        name = _simple_target(node)
-        if name and isinstance(node, (ast.Assign, ast.AnnAssign)) and _is_literal(node.value):
-            counted.update(id(target) for target in ast.walk(node))
-            spoiled.update({name} if name in bound else ())
-            bound[name] = ast.dump(node.value) if node.value is not None else ""
+        if not isinstance(node, (ast.Assign, ast.AnnAssign)) or node.value is None:
+            continue
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        target = targets[0] if len(targets) == 1 else None
+        if isinstance(target, ast.Name) and all(_is_plain(part, ()) for part in ast.walk(node.value)):
+            counted.update(id(part) for part in ast.walk(node))
+            spoiled.update({target.id} if target.id in bound else ())
+            bound[target.id] = ast.dump(node.value)
     spoiled.update(node.id for node in nodes if isinstance(node, ast.Name) and id(node) not in counted)
     return {name: text for name, text in bound.items() if name not in spoiled}
-
-
-def _simple_target(node: ast.AST) -> str:
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    first = targets[0] if len(targets) == 1 else None
-    return first.id if isinstance(first, ast.Name) else ""
-
-
-def _is_literal(value: ast.expr | None) -> bool:
-    return value is not None and all(_is_plain(node, ()) for node in ast.walk(value))
 
 
 def _is_plain(node: ast.AST, names: Container[str]) -> bool:
@@ -124,11 +93,3 @@ def _is_plain(node: ast.AST, names: Container[str]) -> bool:
     if isinstance(node, ast.Name):
         return node.id in names or node.id in _MAKERS
     return isinstance(node, (*_LITERALS, *_ARITHMETIC))
-
-
-def _resolved(value: ast.expr, constants: dict[str, str]) -> str | None:
-    """Return the text of an expression and the values of its names; None if it depends on anything else."""
-    if not all(_is_plain(node, constants) for node in ast.walk(value)):
-        return None
-    held = [constants[node.id] for node in ast.walk(value) if isinstance(node, ast.Name) and node.id in constants]
-    return "".join([ast.dump(value), *held])

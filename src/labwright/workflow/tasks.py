@@ -55,9 +55,18 @@ class Task:
         self.faults: list[tuple[str, str]] = []  # (code, message), for `validate_contract`
         signature = inspect.signature(body)
         scope = scope_of(inspect.unwrap(getattr(body, "__func__", body)))
-        self.inputs = {name: self._input(parameter, scope) for name, parameter in signature.parameters.items()}
+        self.inputs: dict[str, Input] = {}
+        for parameter in signature.parameters.values():
+            by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+            if not by_name:
+                self._fault("unnamed_input", f"{parameter} cannot be given by name")
+            kind = self._type(f"input {parameter.name!r}", parameter.annotation, scope)
+            self.inputs[parameter.name] = Input(kind, parameter.default is parameter.empty and by_name)
         self.returns = self._type("the return value", signature.return_annotation, scope)
-        self.outputs = self._outputs()
+        parts = {part.name: part.type if part.required else optional(part.type) for part in fields_of(self.returns)}
+        if WHOLE in parts:
+            self._fault("reserved_output", f"{WHOLE!r} is the name of the whole return value; rename the field")
+        self.outputs = {**parts, WHOLE: self.returns}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.body(*args, **kwargs)
@@ -72,13 +81,6 @@ class Task:
     def _fault(self, code: str, message: str) -> None:
         self.faults.append((code, message))
 
-    def _input(self, parameter: inspect.Parameter, scope: NameScope) -> Input:
-        by_name = parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-        if not by_name:
-            self._fault("unnamed_input", f"{parameter} cannot be given by name")
-        kind = self._type(f"input {parameter.name!r}", parameter.annotation, scope)
-        return Input(kind, parameter.default is parameter.empty and by_name)
-
     def _type(self, what: str, annotation: Any, scope: NameScope) -> Type:
         if annotation is inspect.Parameter.empty:
             self._fault("missing_annotation", f"{what} has no annotation")
@@ -87,12 +89,6 @@ class Task:
         for unknown in _unknown_parts(kind):
             self._fault("unresolved_annotation", f"{what}: {unknown.name} cannot be resolved")
         return kind
-
-    def _outputs(self) -> dict[str, Type]:
-        parts = {part.name: part.type if part.required else optional(part.type) for part in fields_of(self.returns)}
-        if WHOLE in parts:
-            self._fault("reserved_output", f"{WHOLE!r} is the name of the whole return value; rename the field")
-        return {**parts, WHOLE: self.returns}
 
 
 def _unknown_parts(kind: Type) -> list[Type]:

@@ -80,16 +80,11 @@ def _encode_other(value: Any, depth: int) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         fields = {part.name: encode(getattr(value, part.name), depth + 1) for part in dataclasses.fields(value)}
         return {"$dataclass": _class_name(type(value)), "fields": fields}
-    return _encode_subclass(value, depth)
-
-
-def _encode_subclass(value: Any, depth: int) -> Any:
-    """Encode a scalar of NumPy or PyTorch, or a subclass of a plain type (an OrderedDict, a float64)."""
     plain: Any
-    for plain in (int, float, str, list, dict):
+    for plain in (int, float, str, list, dict):  # a subclass of it, such as an OrderedDict or a float64
         if isinstance(value, plain):
             return encode(plain(value), depth + 1)
-    if callable(getattr(value, "item", None)) and getattr(value, "ndim", 1) == 0:
+    if callable(getattr(value, "item", None)) and getattr(value, "ndim", 1) == 0:  # a scalar of NumPy or PyTorch
         return encode(value.item(), depth + 1)
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     raise NotEncodable(
