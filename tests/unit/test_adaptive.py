@@ -1,4 +1,4 @@
-"""The sampler of adaptive sweeps: close to the optimum, better than chance, and the same after any restart."""
+"""The sampler of adaptive sweeps: close to the optimum, better than chance, and repeatable after a restart."""
 
 from __future__ import annotations
 
@@ -67,13 +67,13 @@ def test_sixty_runs_end_within_five_percent_of_the_optimum(
     assert better(statistics.median(found), statistics.median(by_chance)) == statistics.median(found)
 
 
-def test_the_same_history_gives_the_same_answer_and_the_seed_matters() -> None:
+def test_same_history_gives_the_same_result_and_the_seed_matters() -> None:
     history = searched(MIXED, "min", mixed, 1, 15)
     assert propose(MIXED, "min", history, 1, 15) == propose(MIXED, "min", list(reversed(history)), 1, 15)
     assert propose(MIXED, "min", history, 1, 15) != propose(MIXED, "min", history, 2, 15)
 
 
-def test_nothing_is_asked_for_twice_and_conditions_hold() -> None:
+def test_no_configuration_repeats_and_conditions_hold() -> None:
     history = searched(MIXED, "min", mixed, 3, 40)
     assert len({config_hash(trial.config) for trial in history}) == 40
     for trial in history:
@@ -89,19 +89,19 @@ def test_runs_without_a_value_do_no_harm(state: TrialState) -> None:
     assert propose(BOWL, "min", history, 1, 12) is not None
 
 
-def test_a_run_that_was_stopped_early_counts_less_than_one_that_ended() -> None:
+def test_run_stopped_early_counts_less_than_a_finished_one() -> None:
     history = [*searched(BOWL, "min", bowl, 1, 12), Trial(12, {"x": 0.0, "y": 0.0}, TrialState.STOPPED_EARLY, 3.0)]
     assert propose(BOWL, "min", history, 1, 13) is not None
 
 
-def test_a_space_that_was_extended_keeps_what_fits() -> None:
+def test_extended_space_keeps_results_that_fit() -> None:
     wider = parse_space({"x": {"min": -9.0, "max": 9.0}, "y": {"min": 0.0, "max": 5.0}})
     found = propose(wider, "min", searched(BOWL, "min", bowl, 1, 12), 1, 12)
     assert found is not None
     assert 0 <= found["y"] <= 5
 
 
-def test_a_space_that_was_all_tried_has_nothing_left() -> None:
+def test_fully_tried_space_has_nothing_left() -> None:
     space = parse_space({"a": [1, 2], "b": [True, False]})
     history = searched(space, "min", lambda config: config["a"], 1, 4)
     assert propose(space, "min", history, 1, 4) is None

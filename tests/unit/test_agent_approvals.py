@@ -1,4 +1,4 @@
-"""What an agent may not do alone waits for a person, who is asked once."""
+"""Actions that an agent may not take alone wait for a person, who is asked once."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def test_stopping_anothers_run_waits_for_a_person(lab: Lab) -> None:
+def test_stopping_a_run_of_somebody_else_waits_for_a_person(lab: Lab) -> None:
     run_id = running_run(lab)
     with talking(lab, script([call("stop_run", run=run_id)], ["It is being stopped."])):
         talk = Talk(lab)
@@ -44,7 +44,7 @@ def test_stopping_anothers_run_waits_for_a_person(lab: Lab) -> None:
     assert talk.last(PieceKind.END)["why"] == "done"
 
 
-def test_a_denied_call_is_not_carried_out_and_the_turn_goes_on(lab: Lab) -> None:
+def test_denied_call_is_not_made_and_the_turn_goes_on(lab: Lab) -> None:
     run = ended_run(lab, "precious")
     model = script([call("delete_run", run="precious")], ["Then it stays."])
     with talking(lab, model):
@@ -57,7 +57,7 @@ def test_a_denied_call_is_not_carried_out_and_the_turn_goes_on(lab: Lab) -> None
     assert "I need it" in model.asked[1].messages[-1].text
 
 
-def test_an_approval_outlives_the_server(lab: Lab) -> None:
+def test_approval_survives_a_server_restart(lab: Lab) -> None:
     run = ended_run(lab, "old")
     with talking(lab, script([call("delete_run", run="old")])):
         talk = Talk(lab)
@@ -72,7 +72,7 @@ def test_an_approval_outlives_the_server(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize("said", ["mine", "last"])
-def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: str) -> None:
+def test_deleted_run_is_the_one_the_person_was_shown(lab: Lab, said: str) -> None:
     shown = ended_run(lab, "mine")
     with talking(lab, script([call("delete_run", run=said)], [f"{shown.id} is deleted."])):
         talk = Talk(lab)
@@ -88,7 +88,7 @@ def test_what_is_deleted_is_the_run_that_the_person_was_shown(lab: Lab, said: st
     assert talk.last(PieceKind.MESSAGE)["marks"] == []
 
 
-def test_stopping_a_session_withdraws_what_it_asked_for(lab: Lab) -> None:
+def test_stopping_a_session_withdraws_its_approvals(lab: Lab) -> None:
     ended_run(lab, "old")
     with talking(lab, script([call("delete_run", run="old")])):
         talk = Talk(lab)
@@ -98,7 +98,7 @@ def test_stopping_a_session_withdraws_what_it_asked_for(lab: Lab) -> None:
     assert asked.status == "withdrawn"
 
 
-def test_a_session_that_has_spent_its_budget_asks_for_more(lab: Lab) -> None:
+def test_session_with_a_spent_budget_asks_for_more(lab: Lab) -> None:
     spent = BudgetReached("s", "usd", 10.0, 10.0)
     with talking(lab, script([spent], [spent], ["On."])) as chats:
         talk = Talk(lab)

@@ -1,4 +1,4 @@
-"""An answer's numbers are held against what tools showed: lies are marked, honest answers are not."""
+"""Numbers in an answer are checked against tool results: lies are marked, honest answers are not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.lab import ended_run, lab_in
 
 
 class Bench:
-    """Two runs, and evidence of them as the tools mint it."""
+    """Two runs, and evidence of them as the tools create it."""
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
@@ -183,35 +183,35 @@ HONEST = [
 
 
 @pytest.mark.parametrize("lie", LIES)
-def test_a_lie_is_marked(bench: Bench, lie: str) -> None:
+def test_lie_is_marked(bench: Bench, lie: str) -> None:
     text, fault = LIES[lie]
     assert fault in {found for _, found in bench.faults(text)}
 
 
 @pytest.mark.parametrize("text", HONEST)
-def test_an_honest_answer_is_not_marked(bench: Bench, text: str) -> None:
+def test_honest_answer_is_not_marked(bench: Bench, text: str) -> None:
     assert bench.faults(text) == []
 
 
 @pytest.mark.parametrize("words", ["y", "a-", "1.", "7 ", "|---", "\n", "[E1]", "`"])
-def test_an_answer_without_end_is_checked_once_through(bench: Bench, words: str) -> None:
+def test_very_long_answer_is_checked_in_linear_time(bench: Bench, words: str) -> None:
     began = time.process_time()
     bench.faults(words * 100_000 + " 0.97.")
-    assert time.process_time() - began < 20  # once a letter, it would be an hour
+    assert time.process_time() - began < 20  # quadratic time would take an hour
 
 
-def test_a_number_behind_words_without_end_is_marked_all_the_same(bench: Bench) -> None:
+def test_number_after_very_long_text_is_marked(bench: Bench) -> None:
     assert bench.faults(f"{'so ' * 5000}it reached 0.97") == [("0.97", "no_source")]
 
 
-def test_a_mark_says_where_the_number_stands(bench: Bench) -> None:
+def test_mark_says_where_the_number_is(bench: Bench) -> None:
     text = "All is well. It reached 0.5 in the end."
     known = CheckContext(evidence={}, look_again=lambda _: None, exists=lambda _: True)
     (mark,) = check(text, known)
     assert text[mark.start : mark.end] == mark.text == "0.5"
 
 
-def test_an_ended_source_that_shows_something_else_now_is_marked(tmp_path: Path) -> None:
+def test_ended_source_with_a_changed_value_is_marked(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run: Run = ended_run(lab, "moving", series={"accuracy": [0.5]})
         seen = look(lab, "metric", {"run_id": run.id, "key": "accuracy"})

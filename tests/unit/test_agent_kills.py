@@ -1,4 +1,4 @@
-"""A turn that was cut off by a kill goes on where it was, and does nothing twice."""
+"""A turn interrupted by a kill continues where it was, and does nothing twice."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ with lab_in(Path(sys.argv[1])) as lab:
 """
 
 
-def test_a_server_killed_in_mid_turn_keeps_the_conversation_and_finishes_the_turn(tmp_path: Path) -> None:
+def test_server_killed_mid_turn_keeps_the_conversation_and_finishes_the_turn(tmp_path: Path) -> None:
     project = tmp_path / "project"
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", _VICTIM, str(project)]
@@ -79,8 +79,8 @@ def test_a_server_killed_in_mid_turn_keeps_the_conversation_and_finishes_the_tur
         assert len(lab.db.reader().execute("SELECT id FROM runs").fetchall()) == 1
 
 
-def test_a_call_that_was_cut_off_is_carried_out_once(lab: Lab) -> None:
-    """The run was made, and the server killed before the result was written."""
+def test_interrupted_call_is_made_once(lab: Lab) -> None:
+    """The run was created, and the server was killed before the result was written."""
     with talking(lab, Silent()):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Start one", None, PERSON)

@@ -1,4 +1,4 @@
-"""What an answer claims without evidence is marked, in the stream and in the stored message."""
+"""Claims without evidence are marked, in the stream and in the stored message."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def test_a_lie_is_marked_in_the_stream_and_in_the_stored_message(lab: Lab) -> None:
+def test_lie_is_marked_in_the_stream_and_in_the_stored_message(lab: Lab) -> None:
     with talking(lab, script(["It reached 0.99, trust me."])):
         talk = Talk(lab)
         talk.say("How good is it?")
@@ -42,7 +42,7 @@ LIES = (
 )
 
 
-def test_a_model_that_lies_in_many_ways_is_marked_each_time_and_an_honest_one_never(lab: Lab) -> None:
+def test_every_kind_of_lie_is_marked_and_honest_answers_never(lab: Lab) -> None:
     a = ended_run(lab, "first", series={"accuracy": [0.5, 0.9], "loss": [0.3]})
     b = ended_run(lab, "second", series={"accuracy": [0.5, 0.8]})
     looks = [call("get_metrics", run="first"), call("compare_metrics", run_ids=["first", "second"], key="accuracy")]
@@ -56,7 +56,7 @@ def test_a_model_that_lies_in_many_ways_is_marked_each_time_and_an_honest_one_ne
     assert [answer["text"] for answer in answers if not answer["marks"]] == said[-1:]
 
 
-def test_what_the_conversation_did_itself_needs_no_other_evidence(lab: Lab) -> None:
+def test_actions_of_the_conversation_need_no_other_evidence(lab: Lab) -> None:
     calls = [call("create_run", command=f"echo {number}") for number in range(2)]
     with talking(lab, script(calls, ["I started 2 runs."], ["I started 3 runs."])):
         talk = Talk(lab)
@@ -66,7 +66,7 @@ def test_what_the_conversation_did_itself_needs_no_other_evidence(lab: Lab) -> N
         assert [mark["text"] for mark in talk.last(PieceKind.MESSAGE)["marks"]] == ["3"]
 
 
-def test_a_run_that_no_tool_showed_is_known_by_its_name_all_the_same(lab: Lab) -> None:
+def test_run_not_shown_by_a_tool_is_recognized_by_name(lab: Lab) -> None:
     ended_run(lab, "good", series={"accuracy": [0.9]})
     ended_run(lab, "never looked at")
     words = "`good` reached 0.9 [E1]; `never looked at` reached 0.9 [E1] too, and so did `nobody` 0.9 [E1]."

@@ -1,4 +1,4 @@
-"""A turn: what is asked, done and shown, and how it ends."""
+"""A turn: its calls, its output, and how it ends."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield opened
 
 
-def test_a_turn_calls_tools_until_the_model_only_speaks(lab: Lab) -> None:
+def test_turn_calls_tools_until_the_model_only_answers(lab: Lab) -> None:
     run = ended_run(lab, "base", series={"accuracy": [0.9]})
     model = script(["Let me look.", call("get_metrics", run="base")], ["Accuracy is 0.9 [E1]."])
     with talking(lab, model):
@@ -54,7 +54,7 @@ class Chatty:
         yield EndPiece(Usage(), self.name, "end")
 
 
-def test_text_that_arrives_fast_is_gathered_and_stored_whole(lab: Lab) -> None:
+def test_fast_text_is_batched_and_stored_complete(lab: Lab) -> None:
     with talking(lab, Chatty()):
         talk = Talk(lab)
         talk.say("Speak!")
@@ -63,7 +63,7 @@ def test_text_that_arrives_fast_is_gathered_and_stored_whole(lab: Lab) -> None:
     assert "".join(part.data["text"] for part in parts) == talk.last(PieceKind.MESSAGE)["text"] == "a " * 2000
 
 
-def test_stop_ends_a_turn_at_once_and_nothing_is_written_after_it(lab: Lab) -> None:
+def test_stop_ends_a_turn_at_once_and_nothing_is_written_afterwards(lab: Lab) -> None:
     with talking(lab, Silent()):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Hello", None, PERSON)
@@ -77,7 +77,7 @@ def test_stop_ends_a_turn_at_once_and_nothing_is_written_after_it(lab: Lab) -> N
         sessions.stop(lab, talk.id, PERSON)
 
 
-def test_several_sessions_are_at_work_at_a_time(lab: Lab) -> None:
+def test_several_sessions_work_at_the_same_time(lab: Lab) -> None:
     with talking(lab, Silent()):
         talks = [Talk(lab) for _ in range(3)]
         for talk in talks:
@@ -90,7 +90,7 @@ def test_several_sessions_are_at_work_at_a_time(lab: Lab) -> None:
             sessions.stop(lab, talk.id, PERSON)
 
 
-def test_a_turn_has_so_many_rounds_and_no_more(tmp_path: Path) -> None:
+def test_turn_has_a_limited_number_of_rounds(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project", agent_max_rounds=3) as lab:
         model = script(*[[call("list_runs")] for _ in range(9)])
         with talking(lab, model):
@@ -99,7 +99,7 @@ def test_a_turn_has_so_many_rounds_and_no_more(tmp_path: Path) -> None:
         assert len(model.asked) == 3
 
 
-def test_no_result_is_longer_than_it_may_be(tmp_path: Path) -> None:
+def test_result_never_exceeds_its_limit(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project", agent_result_chars=1000) as lab:
         output = "\n".join(f"line {n} {'x' * 400}" for n in range(5000))
         ended_run(lab, "noisy", output=output, status=RunStatus.FAILED)
@@ -111,7 +111,7 @@ def test_no_result_is_longer_than_it_may_be(tmp_path: Path) -> None:
         assert len(talk.results()) == 2
 
 
-def test_bad_arguments_and_unknown_tools_are_answered_in_words(lab: Lab) -> None:
+def test_bad_arguments_and_unknown_tools_get_an_error_message(lab: Lab) -> None:
     calls = [call("get_run"), call("get_run", run="x", more=1), call("approve"), call("list_runs", limit="many")]
     with talking(lab, script(calls, ["I see."])):
         talk = Talk(lab)
@@ -125,7 +125,7 @@ def test_bad_arguments_and_unknown_tools_are_answered_in_words(lab: Lab) -> None
     ]
 
 
-def test_arguments_without_measure_are_refused_at_once_and_files_that_are_none_are_told(lab: Lab) -> None:
+def test_huge_arguments_are_refused_and_invalid_files_reported(lab: Lab) -> None:
     (lab.paths.project / "folder").mkdir()
     calls = [
         call("create_run", command="x" * 1_000_000),
@@ -147,7 +147,7 @@ def test_arguments_without_measure_are_refused_at_once_and_files_that_are_none_a
     ]
 
 
-def test_a_model_that_fails_is_told_as_the_end_of_the_turn(lab: Lab) -> None:
+def test_model_failure_ends_the_turn_with_a_message(lab: Lab) -> None:
     with talking(lab, script([KeyRefused(model="anthropic:x")])):
         talk = Talk(lab)
         talk.say("Hello")
@@ -155,7 +155,7 @@ def test_a_model_that_fails_is_told_as_the_end_of_the_turn(lab: Lab) -> None:
     assert "does not accept the key" in talk.last(PieceKind.END)["error"]["message"]
 
 
-def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: Lab, monkeypatch: Any) -> None:
+def test_full_disk_calls_no_model_and_the_turn_continues_later(lab: Lab, monkeypatch: Any) -> None:
     monkeypatch.setattr(SessionWorker, "retry_seconds", 0.05)
     model = script(["All is well."])
     talk = Talk(lab)
@@ -176,7 +176,7 @@ def test_a_full_disk_asks_no_model_and_the_turn_goes_on_when_there_is_room(lab: 
     assert talk.last(PieceKind.MESSAGE)["text"] == "All is well."
 
 
-def test_planning_cannot_write_and_says_so_on_every_turn(lab: Lab) -> None:
+def test_plan_mode_cannot_write_and_says_so_on_every_turn(lab: Lab) -> None:
     start = {"command": "echo hello"}
     model = script([call("create_run", **start)], ["I only plan."], [call("create_run", **start)], ["On it."])
     with talking(lab, model):

@@ -1,4 +1,4 @@
-"""A session that waits for runs asks no model until they end."""
+"""A session that waits for runs calls no model until they end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def end(lab: Lab, run_id: str) -> None:
     move(lab, runs.get(lab, run_id), RunStatus.FINISHED, exit_code=0)
 
 
-def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
+def test_waiting_calls_no_model_until_the_event(lab: Lab) -> None:
     run_id = running_run(lab)
     model = script([call("wait_for_run", run_ids=[run_id], note="tell them")], ["It has finished."])
     with talking(lab, model):
@@ -37,7 +37,7 @@ def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
         assert said[-1].data["why"] == "waiting"
         assert len(model.asked) == 1
         other = running_run(lab, "another")
-        end(lab, other)  # events that are not waited for wake nobody
+        end(lab, other)  # other events wake nobody
         assert talk.session.status is SessionStatus.IDLE
         end(lab, run_id)
         wait_until(lambda: talk.session.turn == 2, "the session to wake")
@@ -47,7 +47,7 @@ def test_waiting_asks_no_model_until_the_event(lab: Lab) -> None:
     assert talk.session.waits == ()
 
 
-def test_rules_run_the_command_and_not_the_wish_to_be_told(lab: Lab) -> None:
+def test_rules_run_the_command_without_the_request_to_report(lab: Lab) -> None:
     with talking(lab, RulesChat()):
         talk = Talk(lab)
         said = talk.say("run python train.py --note 'a and b' and tell me when it is done.")
@@ -56,7 +56,7 @@ def test_rules_run_the_command_and_not_the_wish_to_be_told(lab: Lab) -> None:
         assert run.command == "python train.py --note 'a and b'"
 
 
-def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab) -> None:
+def test_events_without_a_server_wake_the_session_at_the_next_start(lab: Lab) -> None:
     run_id = running_run(lab)
     with talking(lab, script([call("wait_for_run", run_ids=[run_id])])):
         talk = Talk(lab)
@@ -69,7 +69,7 @@ def test_what_happens_while_no_server_is_there_wakes_at_the_next_start(lab: Lab)
     assert talk.last(PieceKind.MESSAGE)["text"] == "It has finished."
 
 
-def test_a_person_can_speak_while_a_session_waits(lab: Lab) -> None:
+def test_person_can_write_while_a_session_waits(lab: Lab) -> None:
     run_id = running_run(lab)
     with talking(lab, script([call("wait_for_run", run_ids=[run_id])], ["Hello!"], ["Finished."])):
         talk = Talk(lab)

@@ -1,4 +1,4 @@
-"""The second look at a run's code: which changes leave a doubt about what it read."""
+"""The second check of a run's code: which changes raise a doubt about the code it read."""
 
 from __future__ import annotations
 

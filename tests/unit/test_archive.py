@@ -1,4 +1,4 @@
-"""A backup is written into a file of its own, wherever it is to lie and whoever else writes there."""
+"""A backup is written into its own file, wherever that is and whoever else writes there."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def paths(tmp_path: Path) -> ProjectPaths:
     return paths
 
 
-def test_who_put_a_file_in_its_place_before_reads_nothing_of_it(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_owner_of_a_prepared_file_cannot_read_the_backup(paths: ProjectPaths, tmp_path: Path) -> None:
     target, prepared = tmp_path / "history.tar.gz", tmp_path / "history.tar.gz.part"
     prepared.touch(0o666)
     prepared.chmod(0o666)
@@ -34,7 +34,7 @@ def test_who_put_a_file_in_its_place_before_reads_nothing_of_it(paths: ProjectPa
     assert not prepared.exists()
 
 
-def test_a_link_in_its_place_leads_to_nothing_that_is_written_over(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_link_at_the_backups_place_overwrites_nothing(paths: ProjectPaths, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.write_text("mine")
     (tmp_path / "history.tar.gz.part").symlink_to(precious)
@@ -43,7 +43,7 @@ def test_a_link_in_its_place_leads_to_nothing_that_is_written_over(paths: Projec
     assert precious.read_text() == "mine"
 
 
-def test_one_that_is_being_written_is_left_to_whoever_writes_it(paths: ProjectPaths, tmp_path: Path) -> None:
+def test_file_being_written_by_another_backup_is_left_alone(paths: ProjectPaths, tmp_path: Path) -> None:
     with (tmp_path / "history.tar.gz.part").open("wb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(Conflict, match="being written already"):

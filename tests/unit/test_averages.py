@@ -1,4 +1,4 @@
-"""Numbers near the end of what a float holds: every run and every project must survive them."""
+"""Numbers near the limits of a float: every run and every project survives them."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ def test_sums_beyond_the_largest_float_are_the_largest_float() -> None:
 
 
 @pytest.mark.parametrize("column", [HUGE, [1e200, -1e200], [1.7e308, -1.7e308]])
-def test_the_spread_of_huge_numbers_is_no_error(column: list[float]) -> None:
+def test_spread_of_huge_numbers_is_not_an_error(column: list[float]) -> None:
     ((mean, spread, count),) = mean_and_spread([column])
     assert math.isfinite(mean) and spread is not None and spread > 0 and count == len(column)
 
 
 @pytest.mark.parametrize("value", [0.1, 0.7, 1e-300, 1.7e308])
 @pytest.mark.parametrize("count", [3, 6, 7])
-def test_equal_values_have_no_deviation_however_their_sum_is_rounded(value: float, count: int) -> None:
+def test_equal_values_have_no_deviation_whatever_the_rounding(value: float, count: int) -> None:
     assert mean_and_spread([[value] * count]) == [(value, 0.0, count)]
     assert (configuration([value] * count).mean, configuration([value] * count).std) == (value, 0.0)
 
 
-def test_one_value_alone_has_no_deviation() -> None:
+def test_single_value_has_no_deviation() -> None:
     assert mean_and_spread([[2.0, math.nan], [3.0, 3.0]]) == [(2.0, None, 1), (3.0, 0.0, 2)]
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e80, 1e300])
-def test_whether_two_configurations_differ_does_not_depend_on_the_unit(scale: float) -> None:
+def test_significance_does_not_depend_on_the_unit(scale: float) -> None:
     near, far = (configuration([value * scale for value in values]) for values in ([1.0, 1.1, 1.2], [5.0, 5.1, 5.2]))
     assert differ(near, far)
     assert not differ(near, configuration([value * scale for value in [0.9, 1.2, 1.3]]))
@@ -54,15 +54,15 @@ def test_whether_two_configurations_differ_does_not_depend_on_the_unit(scale: fl
 @pytest.mark.parametrize(
     ("one", "other", "are_different"),
     [
-        ([0.00, 0.04], [0.199, 0.243], True),  # p = 0.022, of 1.98 degrees of freedom
+        ([0.00, 0.04], [0.199, 0.243], True),  # p = 0.022, with 1.98 degrees of freedom
         ([0.00, 0.04], [0.099, 0.143], False),  # p = 0.078
-        ([0.0, 0.1, 0.2], [0.23, 0.34, 0.45], True),  # p = 0.0495, of 3.96
+        ([0.0, 0.1, 0.2], [0.23, 0.34, 0.45], True),  # p = 0.0495, with 3.96
         ([0.0, 0.1, 0.2], [0.21, 0.32, 0.43], False),  # p = 0.063
         ([0.0, 0.001], [0.0, 0.3], False),
-        ([0.0, 0.001], [-1.7e308, 1.7e308], False),  # no float holds the spread
+        ([0.0, 0.001], [-1.7e308, 1.7e308], False),  # no float can hold the spread
     ],
 )
-def test_degrees_of_freedom_that_are_no_whole_number_count_as_what_they_are(
+def test_fractional_degrees_of_freedom_are_not_rounded(
     one: list[float], other: list[float], are_different: bool
 ) -> None:
     assert differ(configuration(one), configuration(other)) == are_different
@@ -76,7 +76,7 @@ def configuration(values: list[float]) -> ConfigurationResult:
     return found
 
 
-def test_a_series_whose_sum_no_float_holds_has_no_mean_rather_than_a_wrong_one() -> None:
+def test_series_with_an_overflowing_sum_has_no_mean() -> None:
     known = Statistics()
     for values in ([1.0, 2.0], HUGE, [-value for value in HUGE], [3.0]):
         known.add(Points(array("q", range(len(values))), array("d", [0.0] * len(values)), array("d", values)))

@@ -1,4 +1,4 @@
-"""`make bench` is called by hand and seldom: what it measures by name must still be there."""
+"""`make bench` is rarely run by hand: the names it measures must still exist."""
 
 from __future__ import annotations
 

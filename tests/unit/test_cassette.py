@@ -1,4 +1,4 @@
-"""What a model said once can be played back; what it never said is a clear error."""
+"""Recorded model replies can be played back. A request without a recording is a clear error."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def pieces(chat: ChatModel, request: ChatRequest = QUESTION) -> list[ChatPiece]:
     return asyncio.run(gather())
 
 
-def test_the_same_pieces_come_back_in_order(tmp_path: Path) -> None:
+def test_same_pieces_are_replayed_in_order(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     recorder = RecordingChat(ScriptedChat([[ThinkingPiece("hm"), "It ", "goes.", CALL], ["Still."]]), path)
     first, second = pieces(recorder), pieces(recorder)
@@ -37,7 +37,7 @@ def test_the_same_pieces_come_back_in_order(tmp_path: Path) -> None:
         pieces(player)
 
 
-def test_another_question_is_not_answered(tmp_path: Path) -> None:
+def test_unrecorded_request_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     pieces(RecordingChat(ScriptedChat([["It goes."]]), path))
     with pytest.raises(NotOnCassette) as missing:
@@ -45,7 +45,7 @@ def test_another_question_is_not_answered(tmp_path: Path) -> None:
     assert "RecordingChat" in missing.value.hint
 
 
-def test_structured_answers_are_on_it_too(tmp_path: Path) -> None:
+def test_structured_answers_are_recorded_too(tmp_path: Path) -> None:
     path = tmp_path / "answers.json"
     request = Request(node="Judge", value_type=dict[str, int], given={"goal": "x"})
     script = ScriptedChat([[ToolCall(id="c", name=TOOL, arguments={"a": 1})]])
@@ -53,7 +53,7 @@ def test_structured_answers_are_on_it_too(tmp_path: Path) -> None:
     assert ChatAnswers(ReplayingChat(path), {"Judge": "Judge."}).answer(request) == recorded
 
 
-def test_it_is_a_file_to_read_without_secrets(tmp_path: Path) -> None:
+def test_cassette_is_a_readable_file_without_secrets(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     shown = replace(QUESTION, messages=(ChatMessage(role="user", text="env says KEY=sk-123"),))
     pieces(RecordingChat(ScriptedChat([["You said sk-123."]]), path, secrets=["sk-123", ""]), shown)
@@ -62,7 +62,7 @@ def test_it_is_a_file_to_read_without_secrets(tmp_path: Path) -> None:
     assert len(text.splitlines()) > 10 and json.loads(text)["entries"][0]["asked"]["system"] == "s"
 
 
-def test_an_answer_that_was_cut_is_not_kept(tmp_path: Path) -> None:
+def test_cut_reply_is_not_recorded(tmp_path: Path) -> None:
     path = tmp_path / "talk.json"
     recorder = RecordingChat(ScriptedChat([["half", AnswerCut()], ["whole"]]), path)
     with pytest.raises(AnswerCut):
@@ -72,7 +72,7 @@ def test_an_answer_that_was_cut_is_not_kept(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"cassette": 1, "entries": [{"asked": {}, "said": [{"song": "x"}]}]}'])
-def test_a_file_that_is_none_is_refused_by_name(tmp_path: Path, text: str) -> None:
+def test_invalid_file_is_refused_by_name(tmp_path: Path, text: str) -> None:
     path = tmp_path / "talk.json"
     path.write_text(text)
     with pytest.raises(Invalid, match="is not a cassette"):

@@ -1,4 +1,4 @@
-"""Curves as characters: they fit, they show gaps, their axes tell the truth."""
+"""Curves as characters: they fit, they show gaps, and their axes are correct."""
 
 from __future__ import annotations
 
@@ -38,29 +38,29 @@ def drawn(*curves: PlotCurve, columns: int = 60, rows: int = 10, log: bool = Fal
         [1e15 + i for i in range(3)],
     ],
 )
-def test_whatever_the_values_a_plot_fits_its_columns(ys: list[float], columns: int, log: bool) -> None:
+def test_plot_fits_its_columns_whatever_the_values(ys: list[float], columns: int, log: bool) -> None:
     lines = drawn(PlotCurve(xs=list(range(len(ys))), ys=ys), columns=columns, log=log)
     assert max(width(line) for line in lines) <= columns
     assert len(lines) in (1, 12)
 
 
 @pytest.mark.parametrize("x", [2**63 - 1, -(2**63), 1e30, 1e308])
-def test_wherever_it_stands_a_lone_point_is_drawn_or_said_to_be_nowhere(x: float) -> None:
+def test_single_point_is_drawn_or_reported_at_any_position(x: float) -> None:
     assert len(drawn(PlotCurve(xs=[x], ys=[1.0]))) in (1, 12)
     assert len(drawn(PlotCurve(xs=[0, x], ys=[1.0, 2.0]))) == 12
 
 
-def test_the_axis_of_huge_numbers_names_them() -> None:
+def test_axis_of_huge_numbers_names_them() -> None:
     lines = drawn(PlotCurve(xs=[0, 1], ys=[-1e308, 1e308]), rows=9)
     assert lines[0].strip().startswith("1e+308 ┤") and lines[8].strip().startswith("-1e+308 ┤")
     assert sparkline([-1e308, 0.0, 1e308], 3) == "▁▅█"
 
 
-def test_nothing_but_nan_is_said() -> None:
+def test_series_of_only_nan_is_reported() -> None:
     assert drawn(PlotCurve(xs=[1, 2], ys=[NAN, math.inf])) == ["(no values to draw)"]
 
 
-def test_a_gap_stays_empty_and_a_lone_point_is_seen() -> None:
+def test_gap_stays_empty_and_a_single_point_is_visible() -> None:
     ys = [1.0] * 40 + [NAN] * 20 + [1.0] + [NAN] * 20 + [1.0] * 19
     row = next(
         line for line in drawn(PlotCurve(xs=list(range(100)), ys=ys), columns=106, rows=1) if "⠤" in line or "⠒" in line
@@ -70,26 +70,26 @@ def test_a_gap_stays_empty_and_a_lone_point_is_seen() -> None:
     assert [len(part) > 2 for part in groups] == [True, False, True]
 
 
-def test_the_axis_names_round_numbers_where_they_are() -> None:
+def test_axis_labels_round_numbers_at_their_position() -> None:
     lines = drawn(PlotCurve(xs=[0, 1000], ys=[0.0, 1.0]), rows=9)
     assert lines[0].strip().startswith("1 ┤") and lines[8].strip().startswith("0 ┤")
     assert lines[-1].split()[0] == "0" and lines[-1].split()[-1] == "1,000"
 
 
 @pytest.mark.parametrize("last", [3, 9, 20])
-def test_steps_are_counted_in_whole_numbers(last: int) -> None:
+def test_step_axis_uses_whole_numbers(last: int) -> None:
     lines = drawn(PlotCurve(xs=[1, last], ys=[1.0, 2.0]), columns=120)
     assert len(lines[-1].split()) > 1
     assert all(label.isdigit() for label in lines[-1].split()), lines[-1]
 
 
-def test_neighbouring_ticks_never_carry_the_same_number() -> None:
+def test_neighbouring_ticks_never_have_the_same_label() -> None:
     lines = drawn(PlotCurve(xs=[0, 1], ys=[77.5, 77.51]), rows=9)
     labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
     assert labels == ["77.51", "77.505", "77.5"]
 
 
-def test_a_logarithmic_axis_is_one() -> None:
+def test_logarithmic_axis_is_logarithmic() -> None:
     lines = drawn(PlotCurve(xs=[0, 1, 2], ys=[0.001, 1.0, 1000.0]), rows=13, log=True)
     labels = [line.split("┤")[0].strip() for line in lines if "┤" in line]
     assert labels == ["1000", "100", "10", "1", "0.1", "0.01", "0.001"]
@@ -112,7 +112,7 @@ def test_counts_are_short() -> None:
     ]
 
 
-def test_a_line_of_blocks_rises_with_its_values() -> None:
+def test_sparkline_rises_with_its_values() -> None:
     assert sparkline([0.0, 1.0, 2.0, 3.0], 4) == "▁▃▆█"
     assert sparkline([0.0, NAN, 1.0], 3) == "▁ █"
     assert sparkline([NAN], 3) == ""

@@ -1,4 +1,4 @@
-"""How the command line words things, and how it reads what people type."""
+"""How the command line formats values, and how it parses input."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_durations_read_like_a_clock(seconds: float, text: str) -> None:
     ("count", "text"),
     [(0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1_234_567, "1.2 MB"), (999_950, "1.0 MB"), (5e12, "5.0 TB")],
 )
-def test_sizes_have_one_digit_after_the_point(count: float, text: str) -> None:
+def test_sizes_have_one_decimal(count: float, text: str) -> None:
     assert size(count) == text
 
 
@@ -47,11 +47,11 @@ def test_sizes_have_one_digit_after_the_point(count: float, text: str) -> None:
         (True, "True"),
     ],
 )
-def test_numbers_have_four_digits_and_whole_ones_all_of_theirs(value: object, text: str) -> None:
+def test_numbers_have_four_digits_and_integers_all_of_theirs(value: object, text: str) -> None:
     assert number(value) == text
 
 
-def test_times_are_told_from_now() -> None:
+def test_times_are_relative_to_now() -> None:
     moment = "2026-01-02T03:04:05.000Z"
     then = epoch_seconds(moment)
     assert [ago(moment, then + passed) for passed in (1, 30, 300, 7200, 200_000)] == [
@@ -64,23 +64,23 @@ def test_times_are_told_from_now() -> None:
 
 
 @pytest.mark.parametrize(("text", "seconds"), [("30s", 30), ("90m", 5400), ("2h", 7200), ("1h30m", 5400), ("1.5", 1.5)])
-def test_durations_are_read(text: str, seconds: float) -> None:
+def test_durations_are_parsed(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "soon", "2 hours", "-1", "1h?"])
-def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
+def test_invalid_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(Invalid) as refused:
         parse_duration(text)
     assert "2h" in refused.value.hint
 
 
-def test_parameters_keep_their_kind() -> None:
+def test_parameters_keep_their_type() -> None:
     read = [parse_value(text) for text in ("0.1", "3", "true", "null", "adam", "NaN", "[1]", '"x"')]
     assert read == [0.1, 3, True, None, "adam", "NaN", "[1]", '"x"']
 
 
-def test_text_of_others_cannot_steer_the_terminal() -> None:
+def test_foreign_text_cannot_control_the_terminal() -> None:
     assert one_line("a\nb\x1b[31mc") == "a b�[31mc"
 
 
@@ -108,7 +108,7 @@ def table_lines(capsys: pytest.CaptureFixture[str], *items: dict[str, object], c
     return capsys.readouterr().out.splitlines()
 
 
-def test_a_table_fits_the_terminal_and_the_widest_column_shrinks_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_fits_the_terminal_and_the_widest_column_shrinks_first(capsys: pytest.CaptureFixture[str]) -> None:
     item = {"id": "run-4k2x9m1c7t", "name": "x" * 60, "n": 5, "note": "y" * 20}
     head, row = table_lines(capsys, item, columns=80)
     assert head.split() == ["ID", "NAME", "N", "NOTE"]
@@ -116,14 +116,14 @@ def test_a_table_fits_the_terminal_and_the_widest_column_shrinks_first(capsys: p
     assert len(row) == 80
 
 
-def test_a_table_in_a_pipe_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
+def test_table_in_a_pipe_is_complete(capsys: pytest.CaptureFixture[str]) -> None:
     item = {"id": "run-4k2x9m1c7t", "name": "日本", "n": 12, "note": "y" * 200}
     head, row = table_lines(capsys, item, columns=None)
     assert head == f"ID              NAME   N  WIDE{' ' * 196}  NOTE"
     assert row == f"run-4k2x9m1c7t  日本  12  {'y' * 200}  {'y' * 200}"
 
 
-def test_an_optional_column_without_values_and_a_wide_one_on_a_narrow_terminal_are_left_out(
+def test_empty_optional_columns_and_wide_ones_on_narrow_terminals_are_omitted(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     head, _ = table_lines(capsys, {"id": "a", "name": "b", "n": 1, "note": ""}, columns=80)
@@ -143,11 +143,11 @@ def test_an_optional_column_without_values_and_a_wide_one_on_a_narrow_terminal_a
         ("lost", None, 1),
     ],
 )
-def test_the_exit_code_tells_how_a_run_ended(status: str, exit_code: int | None, code: int) -> None:
+def test_exit_code_follows_the_runs_end(status: str, exit_code: int | None, code: int) -> None:
     assert exit_code_of({"status": status, "exit_code": exit_code}) == code
 
 
-def test_what_is_labwrights_own_is_not_sent_as_the_callers_environment(capsys: pytest.CaptureFixture[str]) -> None:
+def test_labwrights_own_variables_are_not_sent_as_the_callers_environment(capsys: pytest.CaptureFixture[str]) -> None:
     given = {
         "PATH": "/bin",
         "LABWRIGHT_TOKEN": "secret",
@@ -162,13 +162,13 @@ def test_what_is_labwrights_own_is_not_sent_as_the_callers_environment(capsys: p
     assert "?, BAD\n" in capsys.readouterr().err
 
 
-def test_gpuwrap_is_left_to_the_server_unless_asked_for() -> None:
+def test_gpuwrap_is_left_to_the_server_unless_requested() -> None:
     assert gpuwrap_config(None, None, None) is None
     assert gpuwrap_config(False, None, None) == {"enabled": False}
     assert gpuwrap_config(None, 3, "1m") == {"enabled": True, "retries": 3, "retry_delay_seconds": 60}
 
 
-def test_events_are_read_whole_and_a_cut_one_is_dropped() -> None:
+def test_events_are_read_complete_and_a_cut_one_is_dropped() -> None:
     lines = [b": still here\n", b"\n", b"id: e:1\n", b"event: log\n", b'data: {"a": 1}\n', b"\n", b'data: {"b"']
     found = list(frames(lines))
     assert [(frame.id, frame.event, frame.data) for frame in found] == [("e:1", "log", {"a": 1})]
@@ -192,7 +192,7 @@ def test_help_loads_nothing_heavy() -> None:
     assert shown.endswith("heavy: []\n")
 
 
-def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_reason_for_a_slow_stop_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     report = reason_reporter()
     sending = {"id": "run-1", "status": "launching", "status_reason": "sbatch has not answered yet"}
     for run in (sending, sending, {**sending, "status_reason": ""}, {**sending, "status": "running"}):
@@ -200,7 +200,7 @@ def test_why_a_run_has_not_stopped_yet_is_said_once(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == "run-1: sbatch has not answered yet\n"
 
 
-def test_a_lease_that_says_nothing_of_itself_is_no_free_card() -> None:
+def test_card_with_an_empty_lease_is_not_shown_as_free() -> None:
     card = Gpu(index=0, uuid="GPU-1", name="card", memory_total_mb=1, lease=LeaseHolder(run_id="", user=""))
     assert holder(card.to_dict(), BusyLimits()) == ("a run (unknown user)", "blue")
 
@@ -213,7 +213,7 @@ def test_a_lease_that_says_nothing_of_itself_is_no_free_card() -> None:
         ("finished", "finished (2.0 s)\n"),
     ],
 )
-def test_a_terminal_shows_why_planning_waits_or_fails(
+def test_terminal_shows_why_planning_waits_or_fails(
     capsys: pytest.CaptureFixture[str], status: str, shown: str
 ) -> None:
     facts = {"node": "ValidateWorkspace", "status": status, "seconds": 2.0, "message": "no room"}

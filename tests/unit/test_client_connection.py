@@ -1,4 +1,4 @@
-"""What a client makes of answers that come in pieces, or not to their end."""
+"""How a client handles responses that arrive in pieces or are cut off."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def chunk(content: bytes) -> bytes:
 
 @pytest.fixture
 def answering() -> Iterator[Answering]:
-    """A server that sends these bytes to whoever comes first, and hangs up."""
+    """A server that sends these bytes to the first client, and disconnects."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer(content: bytes) -> None:
@@ -43,18 +43,18 @@ def lines_of(connection: Connection) -> list[bytes]:
         return list(lines)
 
 
-def test_lines_are_whole_wherever_the_pieces_end(answering: Answering) -> None:
+def test_lines_are_complete_wherever_the_pieces_end(answering: Answering) -> None:
     pieces = chunk(b"a,b\n1,") + chunk(b"2\n\n") + chunk(b"3") + chunk(b"")
     assert lines_of(answering(pieces)) == [b"a,b\n", b"1,2\n", b"\n", b"3"]
 
 
 @pytest.mark.parametrize("cut", [b"", b"ff\r\n4,5", b"f"])
-def test_an_answer_that_is_cut_off_is_no_whole_answer(answering: Answering, cut: bytes) -> None:
+def test_cut_off_response_is_an_error(answering: Answering, cut: bytes) -> None:
     with pytest.raises(ServerUnreachable):
         lines_of(answering(chunk(b"a,b\n") + chunk(b"1,2\n") + cut))
 
 
-def test_a_server_that_keeps_silent_is_not_to_be_started_again() -> None:
+def test_silent_server_is_not_reported_as_stopped() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         connection = Connection(f"http://127.0.0.1:{silent.getsockname()[1]}", "token", patience=0.1)
         with pytest.raises(ServerUnreachable) as failure:
@@ -62,7 +62,7 @@ def test_a_server_that_keeps_silent_is_not_to_be_started_again() -> None:
     assert "labwright doctor" in failure.value.hint and "labwright up" not in failure.value.hint
 
 
-def test_where_nobody_listens_a_server_is_to_be_started() -> None:
+def test_error_without_a_listener_says_to_start_a_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as gone:
         port = gone.getsockname()[1]
     with pytest.raises(ServerUnreachable) as failure:

@@ -1,4 +1,4 @@
-"""A clock that somebody sets: patience still ends, a run's time is the time that passed."""
+"""The clock is set by hand: timeouts still end, and a run's duration is the time that passed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_an_unclaimed_launch_is_repeated_after_the_clock_was_set_back(
         run = move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, launched_at=rfc3339(time.time()))
         recover(lab, run)
         assert launched == []  # it may still be claimed
-        recover(lab, run.evolve(launched_at=rfc3339(time.time() + 3600)))  # an hour before what it was then
+        recover(lab, run.evolve(launched_at=rfc3339(time.time() + 3600)))  # an hour before that time
         assert launched == [run.id]
 
 

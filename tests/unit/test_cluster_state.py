@@ -1,4 +1,4 @@
-"""What a server believes of its machine while that changes: people come and go after it has started."""
+"""What a server knows about its machine while users, drivers and controllers come and go."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.waiting import wait_until
 
 @pytest.fixture
 def people(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """Whoever else is on the machine; nobody yet."""
+    """The other users on the machine; none yet."""
     found: set[str] = set()
     monkeypatch.setattr(machine, "other_users", lambda: set(found))
     return found
@@ -28,14 +28,14 @@ def state(people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     cards = SimulatedGpus.create(tmp_path / "sim", 2)
     for name, value in cards.environment(os.environ).items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("SLURM_JOB_ID", "1")  # a Slurm that is set up here has no say
+    monkeypatch.setenv("SLURM_JOB_ID", "1")  # ignore a Slurm that is installed here
     started = ClusterState(str(tmp_path / "leases"))
     assert started.detect().gpuwrap is GpuwrapAdvice.OPTIONAL
     return started
 
 
 @pytest.mark.parametrize("look", [ClusterState.sample_gpus, ClusterState.fresh])
-def test_people_who_come_later_are_noticed_and_their_leaving_too(
+def test_users_who_arrive_or_leave_later_are_noticed(
     state: ClusterState, people: set[str], look: Callable[[ClusterState], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("labwright.compute.cluster.state._FRESH_SECONDS", 0.0)
@@ -47,7 +47,7 @@ def test_people_who_come_later_are_noticed_and_their_leaving_too(
     assert (state.current.shared_machine, state.current.gpuwrap) == (False, GpuwrapAdvice.OPTIONAL)
 
 
-def test_what_a_person_said_of_the_machine_stays(state: ClusterState, people: set[str]) -> None:
+def test_manual_cluster_settings_stay(state: ClusterState, people: set[str]) -> None:
     state.set_by_hand(ClusterType.LOCAL_GPU, None, False)
     people.add("ada")
     state.sample_gpus()
@@ -55,7 +55,7 @@ def test_what_a_person_said_of_the_machine_stays(state: ClusterState, people: se
     assert (state.current.shared_machine, state.current.gpuwrap) == (False, GpuwrapAdvice.OPTIONAL)
 
 
-def test_a_driver_that_hangs_when_the_server_first_starts_is_asked_again(
+def test_driver_that_hangs_at_the_first_start_is_queried_again(
     people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     cards = SimulatedGpus.create(tmp_path / "sim", 2)
@@ -74,7 +74,7 @@ def test_a_driver_that_hangs_when_the_server_first_starts_is_asked_again(
     assert (state.current.type, state.current.status) == (ClusterType.LOCAL_GPU, ClusterStatus.HEALTHY)
 
 
-def test_a_controller_that_is_back_is_noticed_without_anybody_asking(
+def test_returned_controller_is_noticed_without_a_request(
     people: set[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     sinfo = tmp_path / "sinfo"

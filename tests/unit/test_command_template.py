@@ -1,4 +1,4 @@
-"""Values in a sweep's command: they arrive as one argument each, and other braces survive."""
+"""Values in a sweep's command: each arrives as one argument, and other braces survive."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def filled(command: str, **values: object) -> str:
 
 
 def arguments(command: str) -> list[str]:
-    """What a program really gets from bash."""
+    """Return the arguments that a program gets from bash."""
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True, timeout=60)
     found: list[str] = json.loads(done.stdout)
     return found
@@ -49,7 +49,7 @@ def arguments(command: str) -> list[str]:
 
 @pytest.mark.parametrize("value", NASTY)
 @pytest.mark.parametrize("place", ["{x}", "'{x}'", '"{x}"', "''{x}", "a={x}", '"a={x}"', "'a={x}'"])
-def test_a_value_arrives_as_one_argument_whatever_it_holds(value: str, place: str) -> None:
+def test_any_value_arrives_as_one_argument(value: str, place: str) -> None:
     found = arguments(filled(f"{sys.executable} -c '{SHOW}' {place}", x=value))
     assert found == [place.strip("'\"").replace("{x}", value)]
 
@@ -62,11 +62,11 @@ def test_any_text_survives_the_shell(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_an_appended_value_arrives_as_one_argument(value: str) -> None:
+def test_appended_value_arrives_as_one_argument(value: str) -> None:
     assert arguments(filled(f"{sys.executable} -c '{SHOW}'", x=value)) == ["--x", value]
 
 
-def test_what_has_no_place_is_appended_in_order() -> None:
+def test_values_without_a_placeholder_are_appended_in_order() -> None:
     assert filled("train {lr}", lr=0.1, layers=[64, 32], flag=True, missing=None) == (
         "train 0.1 --layers '[64, 32]' --flag true"
     )
@@ -91,11 +91,11 @@ def test_other_braces_survive(command: str) -> None:
 
 
 @pytest.mark.parametrize(("command", "text"), [("echo {{y}} {x}", "echo {y} 1"), ("echo \\{y} {x}", "echo \\{y} 1")])
-def test_a_place_can_be_escaped(command: str, text: str) -> None:
+def test_placeholder_can_be_escaped(command: str, text: str) -> None:
     assert filled(command, x=1) == text
 
 
-def test_a_place_that_matches_nothing_is_refused_with_what_there_is() -> None:
+def test_unknown_placeholder_is_refused_with_the_known_ones() -> None:
     with pytest.raises(Invalid, match=r"\{lrr\} in the command does not match a parameter") as caught:
         parse_command('python -c "{lrr}"', ("lr",), ())
     assert "Parameters: lr" in caught.value.hint
@@ -103,7 +103,7 @@ def test_a_place_that_matches_nothing_is_refused_with_what_there_is() -> None:
     assert caught.value.field == ("base_command",)
 
 
-def test_unknown_words_in_single_quotes_are_left_with_a_warning() -> None:
+def test_unknown_words_in_single_quotes_are_kept_with_a_warning() -> None:
     parsed = parse_command("awk '{print}' --lr {lr}", ("lr",), ())
     assert "{print}" in parsed.warnings[0]
 
@@ -119,7 +119,7 @@ def test_unknown_words_in_single_quotes_are_left_with_a_warning() -> None:
         '"$(case a in a) echo {x};; esac)"',
     ],
 )
-def test_where_quoting_is_unsure_only_plain_words_are_filled_in(command: str) -> None:
+def test_only_plain_words_are_filled_in_if_quoting_is_unclear(command: str) -> None:
     assert filled(command, x="cos-3.5") == command.replace("{x}", "cos-3.5")
     for value in ("; true", "a b", "$(x)", "'", '"'):
         with pytest.raises(Invalid, match="it would need quotes there"):
@@ -132,6 +132,6 @@ def test_nothing_is_appended_where_it_would_be_lost(command: str) -> None:
         parse_command(command, ("lr",), ())
 
 
-def test_what_does_not_always_apply_cannot_have_a_place() -> None:
+def test_conditional_parameter_cannot_have_a_placeholder() -> None:
     with pytest.raises(Invalid, match="does not have a value in every configuration"):
         parse_command("train {momentum}", ("momentum",), ("momentum",))

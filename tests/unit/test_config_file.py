@@ -1,4 +1,4 @@
-"""What is written to `labwright.toml` keeps everything else in it as it was."""
+"""A change to `labwright.toml` keeps everything else in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ kind = "desktop"
 
 
 class Content:
-    """Content with everything."""
+    """A file with every kind of content."""
 
     def __init__(self) -> None:
         self.used: list[Settings] = []
@@ -69,7 +69,7 @@ def test_comments_order_and_tables_stay(lab: Any) -> None:
     assert content.used == [lab.settings]
 
 
-def test_without_a_file_one_is_made_and_null_is_the_default_again(lab: Any) -> None:
+def test_missing_file_is_created_and_null_restores_the_default(lab: Any) -> None:
     change(lab, {"max_parallel": 3})
     assert lab.paths.config.read_text() == "max_parallel = 3\n"
     change(lab, {"max_parallel": None, "keep_days": 10})
@@ -77,7 +77,7 @@ def test_without_a_file_one_is_made_and_null_is_the_default_again(lab: Any) -> N
     assert lab.settings.max_parallel == 0
 
 
-def test_a_link_stays_a_link(lab: Any, tmp_path: Path) -> None:
+def test_link_stays_a_link(lab: Any, tmp_path: Path) -> None:
     real = tmp_path / "elsewhere.toml"
     real.write_text("keep_days = 5\n")
     lab.paths.config.symlink_to(real)
@@ -86,7 +86,7 @@ def test_a_link_stays_a_link(lab: Any, tmp_path: Path) -> None:
     assert real.read_text() == "keep_days = 6\n"
 
 
-def test_what_is_used_up_at_start_waits_for_the_next_one(lab: Any) -> None:
+def test_settings_read_at_start_wait_for_the_next_start(lab: Any) -> None:
     before = lab.settings.tmux
     change(lab, {"tmux": not before})
     (shown,) = [one for one in settings.view(lab, {}) if one["name"] == "tmux"]
@@ -103,7 +103,7 @@ BAD: list[tuple[dict[str, Any], str, type[Exception]]] = [
 
 
 @pytest.mark.parametrize(("changes", "words", "kind"), BAD)
-def test_a_bad_change_changes_nothing(lab: Any, changes: dict[str, Any], words: str, kind: type[Exception]) -> None:
+def test_bad_change_changes_nothing(lab: Any, changes: dict[str, Any], words: str, kind: type[Exception]) -> None:
     lab.paths.config.write_text(FILE)
     before = lab.settings
     with pytest.raises(kind, match=words):
@@ -112,20 +112,20 @@ def test_a_bad_change_changes_nothing(lab: Any, changes: dict[str, Any], words: 
     assert lab.settings == before
 
 
-def test_what_the_environment_sets_is_not_written_in_vain(lab: Any) -> None:
+def test_setting_overridden_by_the_environment_is_refused(lab: Any) -> None:
     with pytest.raises(Conflict, match="LABWRIGHT_KEEP_DAYS"):
         change(lab, {"keep_days": 3}, {"LABWRIGHT_KEEP_DAYS": "7"})
     assert not lab.paths.config.exists()
 
 
-def test_a_broken_file_is_left_alone(lab: Any) -> None:
+def test_broken_file_is_left_unchanged(lab: Any) -> None:
     lab.paths.config.write_text("keep_days = = 3\n")
     with pytest.raises(Invalid, match="not valid TOML"):
         change(lab, {"keep_days": 4})
     assert lab.paths.config.read_text() == "keep_days = = 3\n"
 
 
-def test_a_write_that_is_cut_short_leaves_the_old_file(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_interrupted_write_leaves_the_old_file(lab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     lab.paths.config.write_text(FILE)
 
     def cut(*_: object) -> None:

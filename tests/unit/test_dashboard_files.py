@@ -19,7 +19,7 @@ def cache_of(path: str) -> str:
     return answer.headers["cache-control"]
 
 
-def test_the_page_names_its_files_by_content_and_all_exist() -> None:
+def test_page_names_its_files_by_content_and_all_exist() -> None:
     text = bytes(dashboard.home().body).decode()
     names = re.findall(r'="dashboard/([^/"]+)/([^"]+)"', text)
     assert {version for version, _ in names} == {dashboard.version()}
@@ -73,7 +73,7 @@ def scripts() -> list[Path]:
 
 
 def imports_of(file: Path) -> list[Path]:
-    """The modules of ours that this one imports at its start or later."""
+    """Return the dashboard modules that this one imports, statically or dynamically."""
     names = re.findall(r'(?:\bfrom |\bimport\(|^import )"(\.[^"]+)"', file.read_text(), re.MULTILINE)
     paths = [(file.parent / name).resolve() for name in names]
     return [path for path in paths if folder_of(path) != "vendor"]

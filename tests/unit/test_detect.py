@@ -1,4 +1,4 @@
-"""Which kind of machine it is, from what was seen; and how well it is."""
+"""Which kind of machine this is, derived from the evidence, and its health."""
 
 from __future__ import annotations
 
@@ -53,35 +53,35 @@ def seen(
     return found.type, found.status
 
 
-def test_slurm_goes_before_the_cards_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slurm_takes_precedence_over_local_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen(monkeypatch, ANSWERING, (GPU,)) == (ClusterType.SLURM, ClusterStatus.HEALTHY)
 
 
-def test_inside_an_allocation_runs_stay_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_stay_inside_an_existing_allocation(monkeypatch: pytest.MonkeyPatch) -> None:
     inside = {"SLURM_JOB_ID": "7"}
     assert seen(monkeypatch, ANSWERING, (GPU,), inside)[0] is ClusterType.LOCAL_GPU
     assert seen(monkeypatch, ANSWERING, (), inside)[0] is ClusterType.CPU_ONLY
 
 
-def test_without_slurm_it_is_what_the_driver_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_slurm_the_driver_decides(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen(monkeypatch, NONE, (GPU,)) == (ClusterType.LOCAL_GPU, ClusterStatus.HEALTHY)
     assert seen(monkeypatch, NONE) == (ClusterType.CPU_ONLY, ClusterStatus.HEALTHY)
     assert seen(monkeypatch, NONE, errors=("no answer",)) == (ClusterType.CPU_ONLY, ClusterStatus.DEGRADED)
 
 
-def test_a_slurm_that_is_meant_to_be_there_and_is_silent_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_configured_slurm_that_does_not_respond_is_offline(monkeypatch: pytest.MonkeyPatch) -> None:
     assert seen(monkeypatch, SILENT) == (ClusterType.SLURM, ClusterStatus.OFFLINE)
     assert seen(monkeypatch, NONE, slurm_expected=True) == (ClusterType.SLURM, ClusterStatus.OFFLINE)
 
 
 @pytest.mark.parametrize("state", ["down", "down*", "idle*", "drained", "draining", "fail", "mixed*"])
-def test_a_node_that_is_not_well_degrades_the_cluster(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
+def test_unhealthy_node_degrades_the_cluster(monkeypatch: pytest.MonkeyPatch, state: str) -> None:
     row = NodeRow(**{name: getattr(NODE, name) for name in NODE.__dataclass_fields__} | {"state": state})
     unwell = SlurmProbe(answers=True, said="", rows=(row,))
     assert seen(monkeypatch, unwell) == (ClusterType.SLURM, ClusterStatus.DEGRADED)
 
 
-def test_on_slurm_the_clusters_memory_counts_and_what_is_down_starts_nothing() -> None:
+def test_slurm_capacity_counts_cluster_memory_and_excludes_down_nodes() -> None:
     down = replace(NODE, node="n2", state="down*")
     findings = Findings(
         driver=Detection(source="none"),

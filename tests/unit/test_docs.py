@@ -1,4 +1,4 @@
-"""The docs name everything there is, and lead nowhere that is not."""
+"""The docs name everything that exists, and no link is broken."""
 
 from __future__ import annotations
 
@@ -57,14 +57,14 @@ def test_every_route_is_in_the_http_reference(application: FastAPI) -> None:
     assert [operation for operation in operations if f"`{operation}`" not in text] == []
 
 
-def test_the_http_reference_names_no_route_that_is_not_there(application: FastAPI) -> None:
+def test_http_reference_names_only_existing_routes(application: FastAPI) -> None:
     paths = application.openapi()["paths"]
     named = re.findall(r"`(GET|POST|PUT|PATCH|DELETE) (/[^`? ]*)`", read("http.md"))
     beside = {"/docs", "/openapi.json"}
     assert [f"{verb} {path}" for verb, path in named if path not in beside and verb.lower() not in paths[path]] == []
 
 
-def test_every_field_and_option_of_a_request_is_in_its_part_of_the_http_reference(application: FastAPI) -> None:
+def test_every_request_field_and_option_is_in_its_http_section(application: FastAPI) -> None:
     parts = re.split(r"^(?=## )", read("http.md"), flags=re.MULTILINE)
     common = next(part for part in parts if part.startswith("## Common to all"))
     api: dict[str, Any] = application.openapi()
@@ -79,7 +79,7 @@ def test_every_field_and_option_of_a_request_is_in_its_part_of_the_http_referenc
 
 
 def fields_of(operation: dict[str, Any], schemas: dict[str, Any]) -> Iterator[str]:
-    """Of its body; not of the forms inside of that, which other parts have."""
+    """Return the fields of the body, without those of nested models, which have their own sections."""
     for form in re.findall(r"schemas/(\w+)", str(operation.get("requestBody"))):
         yield from schemas[form].get("properties", {})
 
@@ -88,22 +88,22 @@ def options_of(operation: dict[str, Any]) -> Iterator[str]:
     yield from (each["name"] for each in operation.get("parameters", ()) if each["in"] == "query")
 
 
-def test_every_figure_for_prometheus_is_in_the_how_to(application: FastAPI) -> None:
+def test_every_prometheus_metric_is_in_the_how_to(application: FastAPI) -> None:
     table = (ROOT / "docs" / "how-to" / "watch-the-server.md").read_text()
     named = {name for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE) for name in re.findall(r"`(\w+)", row)}
     assert named == {figure.name for figure in figures(application.state.lab)}
 
 
-def test_every_status_of_a_run_is_in_the_http_reference() -> None:
+def test_every_run_status_is_in_the_http_reference() -> None:
     assert [status for status in RunStatus if f"`{status}`" not in read("http.md")] == []
 
 
-def test_every_status_and_header_of_a_plan_is_in_the_reference() -> None:
+def test_every_plan_status_and_header_is_in_the_reference() -> None:
     assert [status for status in PlanStatus if f"`{status}`" not in read("http.md")] == []
     assert [header for header in (TITLE, *Header) if header not in read("plan-format.md")] == []
 
 
-def test_the_example_of_a_plan_has_the_exact_form() -> None:
+def test_plan_example_has_the_exact_format() -> None:
     example = re.search(r"^````markdown\n(.*?)^````", read("plan-format.md"), re.MULTILINE | re.DOTALL)
     assert example
     assert read_plan(example[1]).faults == ()
@@ -115,7 +115,7 @@ def test_every_setting_is_documented_with_its_default() -> None:
     assert rows == defaults
 
 
-def test_the_bounds_of_every_number_are_documented() -> None:
+def test_limits_of_every_number_are_documented() -> None:
     rows = dict(re.findall(r"^\| `(\w+)` \| `[^`]*` \| ([\d.,]+ – [\d.,]+) \|", read("settings.md"), re.MULTILINE))
     assert rows == {name: f"{low:g} – {high:,.15g}" for name, (low, high) in BOUNDS.items()}
 
@@ -126,12 +126,12 @@ def _as_toml(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else str(value)
 
 
-def test_every_type_of_event_is_documented() -> None:
+def test_every_event_type_is_documented() -> None:
     assert set(re.findall(r"^\| `([a-z]+\.[a-z]+)` \|", read("events.md"), re.MULTILINE)) == set(EventType)
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
-    """Every command below one, with the words to call it; groups loaded as they are for a user."""
+    """Return every command below this one, with the words that call it. Groups are loaded as for a user."""
     context = typer.Context(command, info_name=name)
     if not hasattr(command, "list_commands"):
         return
@@ -150,13 +150,13 @@ def test_every_command_and_option_is_in_the_cli_reference() -> None:
             missing.append(name)
             continue
         options = {option for param in command.params for option in param.opts if option.startswith("--")}
-        common = {"--help", "--project", "--json"}  # described once, for all
+        common = {"--help", "--project", "--json"}  # documented once, for all commands
         missing += [f"{name} {option}" for option in sorted(options - common) if f"`{option}" not in sections[name]]
     assert missing == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_are_valid(page: Path) -> None:
     broken = []
     for target in _LINK.findall(_FENCED.sub("", page.read_text())):
         if target.startswith(("http://", "https://", "mailto:")):
@@ -174,12 +174,12 @@ def test_every_picture_is_shown_by_a_page() -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Headings as GitHub makes them into names."""
+    """Return the anchors that GitHub makes from headings."""
     headings = _HEADING.findall(_FENCED.sub("", page.read_text()))
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def test_every_file_of_the_state_folder_and_of_a_run_is_in_the_reference() -> None:
+def test_every_state_and_run_file_is_in_the_reference() -> None:
     project, run = ProjectPaths(Path("/project")), RunPaths("/run")
     named = {Path(path).name for path in (*vars(project).values(), *vars(run).values())}
     beside = {project.project.name, project.state.name, Path(run.dir).name, Path(run.control).name}
@@ -188,7 +188,7 @@ def test_every_file_of_the_state_folder_and_of_a_run_is_in_the_reference() -> No
     assert sorted(named - beside - told) == []
 
 
-def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
+def test_every_workspace_refusal_is_in_the_reference() -> None:
     package = ROOT / "src" / "labwright"
     checks = "".join(path.read_text() for path in (package / "planning").rglob("*.py"))
     workflow = "".join(path.read_text() for path in (package / "workflow").glob("*.py"))
@@ -200,8 +200,8 @@ def test_every_refusal_of_a_workspace_is_in_the_reference() -> None:
     assert sorted(code for code in codes if f"`{code}`" not in read("validation.md")) == []
 
 
-def test_the_walks_through_the_code_name_what_is_there() -> None:
-    """`file.py: name`, `file.py: Class.method`; a file by its own name where the folder was just named."""
+def test_code_walks_name_existing_functions() -> None:
+    """They name `file.py: name` or `file.py: Class.method`, or only the file if the folder was named before."""
     source = ROOT / "src" / "labwright"
     text = "\n".join(page.read_text() for page in (ROOT / "docs" / "architecture").glob("*.md"))
     named = re.findall(r"`([\w/]+\.py): ([\w.]+)`", text)
@@ -215,7 +215,7 @@ def test_the_walks_through_the_code_name_what_is_there() -> None:
     assert missing == []
 
 
-def test_pages_for_engineers_name_only_files_that_exist() -> None:
+def test_engineering_pages_name_only_existing_files() -> None:
     text = "\n".join(
         page.read_text() for page in (ROOT / "CONTRIBUTING.md", *(ROOT / "docs/architecture").glob("*.md"))
     )

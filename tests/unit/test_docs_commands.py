@@ -1,4 +1,4 @@
-"""Each `labwright …` line in the docs is one that the command line takes: verbs, options, number of arguments."""
+"""The command line accepts each `labwright …` line in the docs: verbs, options, number of arguments."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from labwright.cli.main import app
 from tests.unit.test_docs import ROOT, pages
 
 _BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_INLINE = re.compile(r"`(labwright [^`\[]+)`")  # a heading shows by [ ] what may be left out
-# A sentence may name a verb or an option alone, or have a name where a value stands.
+_INLINE = re.compile(r"`(labwright [^`\[]+)`")  # a heading marks optional parts by [ ]
+# A sentence may name a verb or an option alone, or have a placeholder for a value.
 _SHORTENED = {"MissingParameter", "BadParameter", "BadOptionUsage", "NoArgsIsHelpError"}
-_WRITES = "--install-completion"  # as soon as it is read
+_WRITES = "--install-completion"  # replaced as soon as it is read
 _OPERATORS = {"|", "||", "&&", "&", ";", ">", ">>", "<", "(", ")", "done", "do"}
-WrongUse: Any = typer.BadParameter.__base__  # its own name is not for others
-_FAMILY = ("…", "...", "·")  # marks of a line that shows several commands as one
+WrongUse: Any = typer.BadParameter.__base__  # its own name is not a command
+_FAMILY = ("…", "...", "·")  # marks in a line that shows several commands as one
 
 
 def lines_of(page: Path) -> Iterator[str]:
@@ -32,7 +32,7 @@ def lines_of(page: Path) -> Iterator[str]:
 
 
 def commands_in(line: str) -> Iterator[list[str]]:
-    """The words after each `labwright` that stands where a command stands."""
+    """Return the arguments after each `labwright` in a command position."""
     lexer = shlex.shlex(line.replace("$(", " ; ( "), posix=True, punctuation_chars=True)
     lexer.commenters = "#"
     lexer.wordchars += "$:,{}%@+"
@@ -54,7 +54,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
 
 
 def named_in(page: Path) -> Iterator[str]:
-    """Commands inside of sentences."""
+    """Return the commands inside sentences."""
     yield from _INLINE.findall(_BLOCK.sub("", page.read_text()))
 
 
@@ -69,7 +69,7 @@ def documented(lines: Callable[[Path], Iterable[str]]) -> list[tuple[str, list[s
 
 
 def parse(words: list[str]) -> None:
-    """As the command line does it, up to the moment where it would do something."""
+    """Parse as the command line does, but execute nothing."""
     command: Any = typer.main.get_command(app)
     context = command.make_context("labwright", list(words))
     while isinstance(command, TyperGroup) and [*context._protected_args, *context.args]:
@@ -77,13 +77,13 @@ def parse(words: list[str]) -> None:
         context = command.make_context(name, list(words), parent=context)
 
 
-def test_the_docs_have_commands() -> None:
+def test_docs_have_commands() -> None:
     assert len(documented(lines_of)) > 80
     assert len(documented(named_in)) > 200
 
 
 @pytest.mark.parametrize(("where", "words"), [pytest.param(*found, id=found[0][:80]) for found in documented(lines_of)])
-def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
+def test_command_in_the_docs_is_valid(where: str, words: list[str]) -> None:
     try:
         parse(words)
     except typer.Exit:  # --version, --help
@@ -92,7 +92,7 @@ def test_a_command_in_the_docs_is_one(where: str, words: list[str]) -> None:
         pytest.fail(f"{where}\n{error.format_message()}")
 
 
-def test_every_verb_and_option_in_a_sentence_is_there() -> None:
+def test_every_verb_and_option_in_a_sentence_exists() -> None:
     wrong = {}
     for where, words in documented(named_in):
         if _WRITES in words:
@@ -110,6 +110,6 @@ def test_every_verb_and_option_in_a_sentence_is_there() -> None:
 @pytest.mark.parametrize(
     "line", ["ps --nonsense", "psx", "stop", "sweep shwo", "show a b", "logs a --tail", "plan review"]
 )
-def test_what_is_none_is_noticed(line: str) -> None:
+def test_invalid_commands_are_noticed(line: str) -> None:
     with pytest.raises(WrongUse):
         parse(line.split())

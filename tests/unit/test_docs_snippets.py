@@ -1,4 +1,4 @@
-"""What the docs tell to write into files is taken by what reads them: settings, sweeps, Python, JSON."""
+"""File snippets in the docs are accepted by their readers: settings, sweeps, Python, JSON."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from labwright.settings import load_settings, unknown_tables
 from tests.unit.test_docs import ROOT
 
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-_TESTED_APART = ROOT / "docs" / "reference" / "workflow.md"  # by test_workflow_docs.py
-_OF_OTHERS = ("mcp_servers", "scrape_configs")  # files of Codex and Prometheus: their form is theirs
+_TESTED_APART = ROOT / "docs" / "reference" / "workflow.md"  # checked by test_workflow_docs.py
+_OF_OTHERS = ("mcp_servers", "scrape_configs")  # files of Codex and Prometheus, which have their own formats
 
 
 def snippets(*languages: str) -> list[object]:
@@ -38,7 +38,7 @@ def snippets(*languages: str) -> list[object]:
 
 
 @pytest.mark.parametrize("text", snippets("toml"))
-def test_settings_are_taken(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_are_accepted(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if any(name in tomllib.loads(text) for name in _OF_OTHERS):
         return
     paths = ProjectPaths(tmp_path)
@@ -59,7 +59,7 @@ def test_settings_are_taken(text: str, tmp_path: Path, monkeypatch: pytest.Monke
 def test_python_runs(text: str, tmp_path: Path) -> None:
     compile(text, "snippet", "exec")
     if "LABWRIGHT_RUN_TOKEN" in text:
-        return  # it talks to the server of the run that it is in
+        return  # it talks to the server of its run
     project = shutil.copytree(ROOT / "examples" / "argparse-digits", tmp_path / "project")
     environment = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
@@ -69,7 +69,7 @@ def test_python_runs(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", snippets("yaml"))
-def test_yaml_is_taken(text: str, tmp_path: Path) -> None:
+def test_yaml_is_accepted(text: str, tmp_path: Path) -> None:
     if any(text.startswith(name) for name in _OF_OTHERS):
         assert yaml.safe_load(text)
         return
@@ -82,5 +82,5 @@ def test_yaml_is_taken(text: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", snippets("json"))
-def test_json_is_json(text: str) -> None:
+def test_json_is_valid(text: str) -> None:
     assert json.loads(text if text.startswith("{") else f"{{{text}}}")

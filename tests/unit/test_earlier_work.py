@@ -1,4 +1,4 @@
-"""What a new plan is told of the work before it, from the server's own records."""
+"""What a new plan learns about earlier work, from the server's records."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fill(lab: Lab) -> None:
             runs.insert(tx, run(f"run-of-{sweep_id}", sweep_id=sweep_id, status=status), "ada")
 
 
-def test_what_was_done_is_told_without_rehearsals_and_without_the_plan_itself(tmp_path: Path) -> None:
+def test_earlier_work_excludes_rehearsals_and_the_plan_itself(tmp_path: Path) -> None:
     lab = open_lab(prepare_state(tmp_path), Settings(lease_dir=str(tmp_path / "leases")), "http://127.0.0.1:1")
     try:
         fill(lab)

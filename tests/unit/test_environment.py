@@ -1,4 +1,4 @@
-"""What a job inherits, and what must not be written down."""
+"""What a job inherits, and what must not be stored."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from labwright.compute.environment import for_jobs, is_secret, split_secrets
         ("REDIS_URL", "redis://:secret@host"),
     ],
 )
-def test_secrets_are_known_by_name_or_by_a_password_in_an_address(name: str, value: str) -> None:
+def test_secrets_are_recognized_by_name_or_by_a_password_in_an_address(name: str, value: str) -> None:
     assert is_secret(name, value)
 
 
@@ -40,7 +40,7 @@ def test_secrets_are_known_by_name_or_by_a_password_in_an_address(name: str, val
         ("MONKEY", "george"),
     ],
 )
-def test_ordinary_variables_are_no_secrets(name: str, value: str) -> None:
+def test_ordinary_variables_are_not_secrets(name: str, value: str) -> None:
     assert not is_secret(name, value)
 
 
@@ -49,7 +49,7 @@ def test_splitting_loses_nothing() -> None:
     assert (plain, secrets) == ({"A": "1"}, {"B_TOKEN": "2"})
 
 
-def test_labwrights_own_things_are_not_inherited() -> None:
+def test_labwrights_own_variables_are_not_inherited() -> None:
     own = {"LABWRIGHT_PORT": "1", "ANTHROPIC_API_KEY": "k", "TMUX": "x", "LABWRIGHT_SIM_STATE": "s", "KEEP": "1"}
     declared = {"LABWRIGHT_METRIC_FILES": "a.jsonl"}
     assert for_jobs({**own, **declared, "LABWRIGHT_METRIC_FILES_X": "1"}, Path("/project"), "/opt/labwright") == {
@@ -59,7 +59,7 @@ def test_labwrights_own_things_are_not_inherited() -> None:
     }
 
 
-def test_labwrights_venv_is_left_behind_unless_it_is_the_projects_or_was_activated() -> None:
+def test_labwrights_venv_is_dropped_unless_it_is_the_projects_or_was_activated() -> None:
     on_the_path = {"PATH": "/opt/lw/bin:/bin"}
     assert for_jobs(on_the_path, Path("/project"), "/opt/lw") == {"PATH": "/bin"}
     assert for_jobs(on_the_path, Path("/opt"), "/opt/lw") == on_the_path

@@ -1,4 +1,4 @@
-"""The six small projects in examples/ run, and the scan finds exactly what is in them."""
+"""The six projects in examples/ run, and the scan finds exactly what they contain."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def scanned(example: Example) -> ProjectScan:
 
 
 @EACH
-def test_the_scan_finds_exactly_its_flags_metrics_and_entry_point(example: Example) -> None:
+def test_scan_finds_exactly_the_flags_metrics_and_entry_point(example: Example) -> None:
     (entry,) = scanned(example).entry_points
     assert (entry.path, entry.kind, entry.style) == (example.script, "train", example.style)
     assert [flag.option for flag in entry.flags if flag.is_settable] == example.options
@@ -79,13 +79,13 @@ def test_the_scan_finds_exactly_its_flags_metrics_and_entry_point(example: Examp
 
 
 @EACH
-def test_it_trains_for_real_when_started_as_the_scan_says(example: Example) -> None:
+def test_example_trains_when_started_as_the_scan_says(example: Example) -> None:
     scan = scanned(example)
     (entry,) = scan.entry_points
     flag, steps = rehearsal_flags(entry.flags)[0]
     seed = entry.flags_for(Role.SEED)[0]
     command = run_command(entry, scan.environment, {flag.name: steps, seed.name: 7})
-    bare = command.removeprefix(scan.environment.activation)  # the tests bring their own interpreter
+    bare = command.removeprefix(scan.environment.activation)  # the tests use their own interpreter
     environ = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     outputs = [
         subprocess.run(
@@ -99,7 +99,7 @@ def test_it_trains_for_real_when_started_as_the_scan_says(example: Example) -> N
 
 
 @EACH
-def test_the_goal_in_its_readme_is_read_without_questions(example: Example) -> None:
+def test_goal_in_the_readme_is_read_without_questions(example: Example) -> None:
     (goal,) = re.findall(r"^> (.+)$", (EXAMPLES / example.name / "README.md").read_text(), re.MULTILINE)
     reading = read_goal(goal, scanned(example))
     assert (reading.questions, reading.unread, reading.warnings) == ((), (), ())

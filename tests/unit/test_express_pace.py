@@ -1,4 +1,4 @@
-"""Where a call of the express lane is answered: on the event loop only in a burst of short ones."""
+"""Where an express-lane call runs: on the event loop only in a burst of short calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Form(BaseModel):
 
 
 class Counter:
-    """A lane over one route that tells in which thread it was called."""
+    """A lane over one route that records in which thread it was called."""
 
     def __init__(self) -> None:
         self.threads: list[threading.Thread] = []
@@ -69,13 +69,13 @@ async def _ignore(message: Any) -> None:
     pass
 
 
-def test_a_single_call_leaves_the_loop_free() -> None:
+def test_single_call_leaves_the_loop_free() -> None:
     counter = Counter()
     asyncio.run(counter.post())
     assert not counter.took_the_loop()
 
 
-def test_a_burst_of_short_calls_stays_on_the_loop_until_one_is_long() -> None:
+def test_burst_of_short_calls_stays_on_the_loop_until_one_is_long() -> None:
     counter = Counter()
 
     async def play() -> None:
@@ -88,7 +88,7 @@ def test_a_burst_of_short_calls_stays_on_the_loop_until_one_is_long() -> None:
     asyncio.run(play())
 
 
-def test_a_call_that_would_stand_in_line_does_so_in_a_thread() -> None:
+def test_call_that_would_wait_runs_in_a_thread() -> None:
     counter = Counter()
 
     async def play() -> None:

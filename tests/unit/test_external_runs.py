@@ -1,4 +1,4 @@
-"""A script that was started by hand asks for a run, and waits only so long for it."""
+"""A script started by hand requests a run, and waits only a limited time."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from tests.support.lab import lab_in
 
 
 def ask(lab: Lab, answer_by: float | None) -> Run:
-    elsewhere = replace(identity(os.getpid()), host="another", boot_id="another")  # so that nobody is sent to watch it
+    elsewhere = replace(identity(os.getpid()), host="another", boot_id="another")  # so that no monitor starts
     return external.create(lab, NewRun(command="python train.py"), elsewhere, PERSON, None, answer_by)
 
 
-def test_a_server_that_answers_too_late_makes_no_run(tmp_path: Path) -> None:
+def test_server_that_responds_too_late_creates_no_run(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         with pytest.raises(Conflict, match="no longer waits"):
             ask(lab, time.time() - 0.1)
@@ -35,7 +35,7 @@ def test_a_server_that_answers_too_late_makes_no_run(tmp_path: Path) -> None:
         assert os.listdir(lab.paths.runs) == [made.id]
 
 
-def test_the_code_is_kept_once_the_script_was_answered(tmp_path: Path) -> None:
+def test_code_is_stored_after_the_script_got_its_response(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         (lab.paths.project / "train.py").write_text("print('hello')\n")
         made = ask(lab, None)

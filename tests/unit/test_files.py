@@ -1,4 +1,4 @@
-"""Lines are read whole, once, and none keeps those behind it from being read."""
+"""Lines are read complete and once, and no line blocks those after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def test_half_a_line_is_left_for_later(tmp_path: Path) -> None:
     assert complete_lines(str(path), 8) == ([], 8)
 
 
-def test_a_line_longer_than_a_block_is_read_to_its_end(tmp_path: Path) -> None:
+def test_line_longer_than_a_block_is_read_to_its_end(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"x" * 50 + b"\nb\n")
     assert complete_lines(str(path), 0, limit=10) == ([b"a"], 2)
@@ -22,7 +22,7 @@ def test_a_line_longer_than_a_block_is_read_to_its_end(tmp_path: Path) -> None:
     assert complete_lines(str(path), 53, limit=10) == ([b"b"], 55)
 
 
-def test_a_line_that_is_too_long_is_told_and_passed(tmp_path: Path) -> None:
+def test_too_long_line_is_reported_and_skipped(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"x" * 3_000_000 + b"\nb\n")
     (line,), end = complete_lines(str(path), 0, limit=10, longest=40)
@@ -31,13 +31,13 @@ def test_a_line_that_is_too_long_is_told_and_passed(tmp_path: Path) -> None:
     assert complete_lines(str(path), end, limit=10) == ([b"b"], 3_000_003)
 
 
-def test_a_long_line_without_an_end_waits_for_it(tmp_path: Path) -> None:
+def test_long_line_without_an_end_waits_for_it(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"x" * 100)
     assert complete_lines(str(path), 0, limit=10, longest=40) == ([], 0)
 
 
-def test_all_lines_are_all_of_them(tmp_path: Path) -> None:
+def test_all_lines_are_returned(tmp_path: Path) -> None:
     path = tmp_path / "lines"
     path.write_bytes(b"a\n" + b"x" * (3 << 20) + b"\n" + b"b\n" * 1000)
     lines, end = all_lines(str(path))

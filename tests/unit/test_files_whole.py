@@ -1,4 +1,4 @@
-"""Files that are written whole stay whole, whoever writes them."""
+"""Files written atomically stay complete, whoever writes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from labwright.workflow.store import write_whole as write_value
 from tests.support.full_disk import limit_file_size
 
 
-def test_many_threads_may_write_one_file_at_a_time(tmp_path: Path) -> None:
+def test_many_threads_can_write_one_file(tmp_path: Path) -> None:
     target = tmp_path / "stop"
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: write_json(target, {"number": number}, sync=False), range(2000)))
@@ -21,7 +21,7 @@ def test_many_threads_may_write_one_file_at_a_time(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["stop"]
 
 
-def test_of_many_threads_that_claim_a_file_one_wins(tmp_path: Path) -> None:
+def test_one_of_many_threads_claims_a_file(tmp_path: Path) -> None:
     target = str(tmp_path / "claim")
     with ThreadPoolExecutor(8) as pool:
         won = list(pool.map(lambda number: create_exclusive(target, str(number).encode()), range(200)))
@@ -38,7 +38,7 @@ def test_of_many_threads_that_claim_a_file_one_wins(tmp_path: Path) -> None:
     ],
     ids=["whole", "exclusive", "value"],
 )
-def test_a_full_disk_keeps_nothing_of_what_had_no_room(tmp_path: Path, write: Callable[[str], object]) -> None:
+def test_failed_write_on_a_full_disk_leaves_nothing(tmp_path: Path, write: Callable[[str], object]) -> None:
     with limit_file_size(20), pytest.raises(OSError, match="too large"):
         write(str(tmp_path / "target"))
     assert list(tmp_path.iterdir()) == []

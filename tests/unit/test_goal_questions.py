@@ -1,4 +1,4 @@
-"""What a goal leaves open, or what it may mean otherwise, is asked and not invented."""
+"""Missing or ambiguous parts of a goal lead to questions, never to inventions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> ProjectScan:
     return scan_project(write(tmp_path_factory.mktemp("project"), {"train.py": TRAIN}), environ={"PATH": ""})
 
 
-def test_a_number_that_counts_something_else_is_not_a_value(scan: ProjectScan) -> None:
+def test_number_that_counts_something_else_is_not_a_value(scan: ProjectScan) -> None:
     found = read_goal("find the best lr for the 10 classes, 500 and 100 images, val_acc", scan)
     assert [asked.subject for asked in found.questions] == ["lr"] and "lr" not in varied_project(found)
 
 
 PAIRS = [
-    # goal, and the grid that is suggested
+    # goal, and the suggested grid
     ("sgd lr 0.1, 0.01 and adam lr 0.001, 0.0001", "optimizer sgd, adam; lr 0.1, 0.01, 0.001, 0.0001"),
     ("lr 0.1 and 0.01 with sgd, lr 0.001 with adam", "optimizer sgd, adam; lr 0.1, 0.01, 0.001"),
     ("sgd or adam? sgd with lr 0.1, adam with lr 0.001", "optimizer sgd, adam; lr 0.1, 0.001"),
@@ -33,8 +33,8 @@ PAIRS = [
 ]
 
 
-def test_values_named_in_pairs_are_asked_about(scan: ProjectScan) -> None:
-    """The suggested grid is an answer: in front of the goal, it settles the question."""
+def test_paired_values_lead_to_a_question(scan: ProjectScan) -> None:
+    """The suggested grid is an answer: placed before the goal, it settles the question."""
     for goal, grid in PAIRS:
         (asked,) = read_goal(f"{goal}, val_acc", scan).questions
         assert asked.suggestions == (grid,), goal
@@ -43,7 +43,7 @@ def test_values_named_in_pairs_are_asked_about(scan: ProjectScan) -> None:
         assert (varied_project(answered), answered.fixed) == (varied_project(alone), alone.fixed)
 
 
-def test_a_number_beside_choices_is_asked_about_until_a_newer_line_settles_it(scan: ProjectScan) -> None:
+def test_number_beside_choices_leads_to_a_question_until_a_newer_line_settles_it(scan: ProjectScan) -> None:
     goal = "adam at 1e-3, sgd at 0.1, val_acc"
     (asked,) = read_goal(goal, scan).questions
     assert "1e-3" in asked.text
@@ -52,7 +52,7 @@ def test_a_number_beside_choices_is_asked_about_until_a_newer_line_settles_it(sc
 
 
 @pytest.mark.parametrize("goal", ["BATCH_SIZE 16 and 64, val_acc", "run it 3 times with different seeds, val_acc"])
-def test_what_to_write_is_told_where_nothing_can_be_set_from_outside(tmp_path: Path, goal: str) -> None:
+def test_question_says_what_to_write_if_the_script_has_no_flags(tmp_path: Path, goal: str) -> None:
     script = "BATCH_SIZE = 32\nfor step in range(3):\n    print(f'val_acc={BATCH_SIZE:.3f}')\n"
     (asked,) = read_goal(goal, scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})).questions
     assert 'parser.add_argument("--batch-size", type=int, default=32)' in asked.text
@@ -62,9 +62,7 @@ def test_what_to_write_is_told_where_nothing_can_be_set_from_outside(tmp_path: P
 @pytest.mark.parametrize(
     "rows", ["32 32 vs 64 64", "[32, 64] vs [128, 128]", "(32, 64) or (128, 128)", "32,64 vs 128,128"]
 )
-def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_taken_apart(
-    tmp_path: Path, rows: str
-) -> None:
+def test_rows_of_numbers_for_a_list_flag_lead_to_a_question(tmp_path: Path, rows: str) -> None:
     script = TRAIN.replace("args = p", 'p.add_argument("--widths", type=int, nargs="+", default=[8, 8])\nargs = p')
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
     asked = read_goal(f"widths {rows}, val_acc", scan)
@@ -73,7 +71,7 @@ def test_rows_of_numbers_for_a_flag_that_takes_a_list_are_asked_about_and_not_ta
 
 
 ASKED: list[tuple[str, str, str]] = [
-    # goal, what the first question is about, and a part of it
+    # goal, the subject of the first question, and a part of its text
     ("", "vary", "What should be varied"),
     ("   \n\t ", "vary", "What should be varied"),
     ("make it better", "vary", "What should be varied"),
@@ -111,7 +109,7 @@ ASKED: list[tuple[str, str, str]] = [
 ]
 
 
-def test_missing_parts_of_a_goal_are_asked_about(scan: ProjectScan) -> None:
+def test_missing_parts_of_a_goal_lead_to_questions(scan: ProjectScan) -> None:
     wrong = []
     for goal, about, text in ASKED:
         reading = read_goal(goal, scan)
@@ -122,20 +120,20 @@ def test_missing_parts_of_a_goal_are_asked_about(scan: ProjectScan) -> None:
     assert wrong == []
 
 
-def test_suggestions_can_be_given_back_as_answers(scan: ProjectScan) -> None:
+def test_suggestions_can_be_used_as_answers(scan: ProjectScan) -> None:
     question = read_goal("tune the learning rate by val_acc", scan).questions[0]
     assert question.suggestions[0] == "0.01, 0.1, 1"
     assert varied_project(read_goal(f"lr {question.suggestions[0]} by val_acc", scan)) == {"lr": [0.01, 0.1, 1.0]}
 
 
-def test_several_scripts_are_a_question(tmp_path: Path) -> None:
+def test_several_scripts_lead_to_a_question(tmp_path: Path) -> None:
     scan = scan_project(write(tmp_path, {"train_a.py": TRAIN, "train_b.py": TRAIN}), environ={"PATH": ""})
     reading = read_goal("lr 0.1/0.01", scan)
     assert reading.questions[0].suggestions == ("train_a.py", "train_b.py")
     assert read_goal("lr 0.1/0.01 of train_b.py", scan).script == "train_b.py"
 
 
-def test_an_empty_project_is_a_question(tmp_path: Path) -> None:
+def test_empty_project_leads_to_a_question(tmp_path: Path) -> None:
     assert read_goal("lr 0.1/0.01", scan_project(tmp_path)).questions[0].about == "script"
 
 
@@ -150,10 +148,8 @@ def test_an_empty_project_is_a_question(tmp_path: Path) -> None:
         ("lr 0.1 and 0.01, test_loss decides", "test_loss"),
     ],
 )
-def test_a_metric_that_the_script_does_not_report_is_asked_about_and_not_replaced(
-    tmp_path: Path, goal: str, metric: str
-) -> None:
-    """Also where it reports only one, which would do if the goal named none."""
+def test_unreported_metric_leads_to_a_question_and_is_not_replaced(tmp_path: Path, goal: str, metric: str) -> None:
+    """This also holds if the script reports only one metric, which would do for a goal without a metric."""
     script = TRAIN.replace('"train_loss": 1.0, "val_loss": 1.0, ', "")
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
     found = read_goal(goal, scan)
@@ -170,14 +166,14 @@ def test_a_metric_that_the_script_does_not_report_is_asked_about_and_not_replace
         ("lr between 0.1 and 1 with 1000 values", "1,000"),
     ],
 )
-def test_more_values_than_a_plan_tries_are_asked_about_and_not_cut(scan: ProjectScan, goal: str, count: str) -> None:
+def test_too_many_values_lead_to_a_question_and_are_not_cut(scan: ProjectScan, goal: str, count: str) -> None:
     found = read_goal(goal + ", highest val_acc", scan)
     assert not found.variations
     assert [asked.about for asked in found.questions] == ["values"] and f"{count} values" in found.questions[0].text
 
 
 @pytest.mark.parametrize("words", ["1000000 seeds", "seeds: 1000", "seeds 0 to 999"])
-def test_more_seeds_than_a_plan_takes_are_asked_about_and_an_answer_settles_it(scan: ProjectScan, words: str) -> None:
+def test_too_many_seeds_lead_to_a_question_that_an_answer_settles(scan: ProjectScan, words: str) -> None:
     goal = f"lr 0.1 and 0.2, {words}, highest val_acc"
     assert [asked.about for asked in read_goal(goal, scan).questions] == ["seeds"]
     answered = read_goal(f"5 seeds\n\n{goal}", scan)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - one goal a line
-"""Goals in plain English are read by rules: what is understood is exact, what is not is asked or handed back."""
+"""Rules read goals in plain English: what they understand is exact, the rest is asked or returned."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> ProjectScan:
 
 LOG = [0.0001, 0.001, 0.01, 0.1]
 READ: list[tuple[str, dict[str, list[Any]], dict[str, Any]]] = [
-    # goal, what varies, and what else must be so: fixed, seeds, metric, way, runs, seconds, guard, parallel, gpus
+    # goal, varied flags, and further expectations: fixed, seeds, metric, way, runs, seconds, guard, parallel, gpus
     ("find the best learning rate for train.py between 1e-4 and 1e-1, 3 seeds, metric val_acc", {"lr": LOG}, {"seeds": [0, 1, 2], "metric": "val_acc", "way": "maximize"}),
     ("lr between 1e-4 and 1e-1", {"lr": LOG}, {}),
     ("lr 0.1, 0.2; 32, 64 batch size", {"lr": [0.1, 0.2], "batch_size": [32, 64]}, {}),
@@ -154,7 +154,7 @@ def test_goals_are_read(scan: ProjectScan) -> None:
 
 
 UNCLEAR = [
-    # goals that the grammar does not cover: they are asked about, and never guessed
+    # goals outside the grammar: they lead to questions and are never guessed
     "lr: 0.01; 0.03; 0.1. 3 seeds",
     "lr {0.01; 0.1}; batch size 32;64",
     "dropout 0.1; 0.2; or 0.3 for train.py; 2 seeds",
@@ -209,7 +209,7 @@ UNCLEAR = [
 ]
 
 
-def test_unclear_goals_are_asked_about(scan: ProjectScan) -> None:
+def test_unclear_goals_lead_to_questions(scan: ProjectScan) -> None:
     silent = [
         goal
         for goal in UNCLEAR
@@ -244,23 +244,23 @@ def test_one_configuration_with_several_seeds_needs_no_question(
         "run train.py once, val_acc",
     ],
 )
-def test_seeds_alone_are_no_experiment_where_something_better_is_looked_for(scan: ProjectScan, goal: str) -> None:
+def test_seeds_alone_are_not_an_experiment_if_the_goal_asks_for_better(scan: ProjectScan, goal: str) -> None:
     found = read_goal(goal, scan)
     assert found.held is None and [question.about for question in found.questions] == ["vary"]
 
 
-def test_a_correction_stands_before_what_it_replaces(scan: ProjectScan) -> None:
+def test_correction_comes_before_the_text_it_replaces(scan: ProjectScan) -> None:
     corrected = read_goal("hidden 32 and 2 seeds\n\nlr 0.1/0.01 with hidden 64, seeds 7, 8, 9", scan)
     assert (corrected.fixed, corrected.seeds) == ({"hidden": 32}, (0, 1))
 
 
-def test_values_that_come_after_the_question_are_not_asked_for(scan: ProjectScan) -> None:
+def test_values_given_after_the_question_are_used(scan: ProjectScan) -> None:
     goal = "how robust is it to dropout? sweep dropout from 0 to 0.4 in steps of 0.2, val_acc"
     found = read_goal(goal, scan)
     assert varied_project(found) == {"dropout": [0.0, 0.2, 0.4]} and not found.questions
 
 
-def test_values_are_not_given_to_another_flag_than_they_may_be_meant_for(scan: ProjectScan) -> None:
+def test_values_are_not_assigned_to_another_flag(scan: ProjectScan) -> None:
     found = read_goal("lr maybe 0.1 0.01; tune wd, val_acc", scan)
     assert "weight_decay" not in varied_project(found) and [asked.subject for asked in found.questions] == [
         "weight_decay"
@@ -268,7 +268,7 @@ def test_values_are_not_given_to_another_flag_than_they_may_be_meant_for(scan: P
 
 
 @pytest.mark.parametrize("words", ["with and without augmentation", "data augmentation on and off", "augment on/off"])
-def test_a_switch_is_found_by_the_noun_of_its_verb(tmp_path: Path, words: str) -> None:
+def test_switch_is_found_by_the_noun_of_its_verb(tmp_path: Path, words: str) -> None:
     script = TRAIN.replace("--amp", "--augment")
     scan = scan_project(write(tmp_path, {"train.py": script}), environ={"PATH": ""})
     assert varied_project(read_goal(f"{words}, val_acc", scan)) == {"augment": [True, False]}
@@ -283,7 +283,7 @@ def test_a_switch_is_found_by_the_noun_of_its_verb(tmp_path: Path, words: str) -
         ("lr 0.1/0.2 with bias", None, {"no_bias": False}),
     ],
 )
-def test_a_switch_that_turns_something_off_is_found_by_what_it_turns_off(
+def test_negative_switch_is_found_by_what_it_turns_off(
     tmp_path: Path, words: str, values: list[bool] | None, fixed: dict[str, Any]
 ) -> None:
     text = TRAIN.replace('"--amp"', '"--no-bias"')
@@ -306,7 +306,7 @@ def test_a_switch_that_turns_something_off_is_found_by_what_it_turns_off(
         ("with and without --no-bias", [False, True], None),
     ],
 )
-def test_the_option_that_turns_a_switch_off_means_off(
+def test_option_that_turns_a_switch_off_means_off(
     tmp_path: Path, argument: str, words: str, values: list[bool] | None, on: bool | None
 ) -> None:
     text = TRAIN.replace('"--amp", action="store_true"', argument)
@@ -319,13 +319,13 @@ def test_the_option_that_turns_a_switch_off_means_off(
     )
 
 
-def test_a_flag_is_found_by_its_short_help_text(tmp_path: Path) -> None:
+def test_flag_is_found_by_its_short_help_text(tmp_path: Path) -> None:
     text = TRAIN.replace('"--hidden", type=int', '"--nh", help="neurons per layer", type=int')
     found = read_goal("neurons per layer 8, 16 and 32, val_acc", scan_project(write(tmp_path, {"train.py": text})))
     assert (varied_project(found), found.questions) == ({"nh": [8, 16, 32]}, ())
 
 
-def test_a_switch_is_found_without_the_verb_of_its_name(tmp_path: Path) -> None:
+def test_switch_is_found_without_the_verb_of_its_name(tmp_path: Path) -> None:
     text = TRAIN.replace('"--amp"', '"--use-adapter"')
     found = read_goal("with and without adapter, val_acc", scan_project(write(tmp_path, {"train.py": text})))
     assert (varied_project(found), found.questions) == ({"use_adapter": [True, False]}, ())
@@ -334,10 +334,8 @@ def test_a_switch_is_found_without_the_verb_of_its_name(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "metric"), [("lowest val_loss", "val_loss"), ("metric test_loss", "test_loss"), ("lowest loss", None)]
 )
-def test_a_metric_of_which_only_a_part_can_be_read_is_named_by_the_goal(
-    tmp_path: Path, words: str, metric: str | None
-) -> None:
-    """Where the goal leaves the part open, it is asked: a name with a hole is no metric."""
+def test_goal_completes_a_partly_readable_metric_name(tmp_path: Path, words: str, metric: str | None) -> None:
+    """If the goal leaves the part open, there is a question: an incomplete name is not a metric."""
     head = TRAIN.partition("for step")[0]
     text = head + 'def report(split):\n    print(f"{split}_loss={1.0:.3f}")\nreport("val")\n'
     found = read_goal(f"lr 0.1/0.2, {words}", scan_project(write(tmp_path, {"train.py": text})))
@@ -365,25 +363,25 @@ def test_words_are_values_of_a_flag_that_takes_any(
 
 
 @pytest.mark.parametrize("heading", ["4 Experiments", "## 4 Experiments", "4 Models and data"])
-def test_the_number_of_a_section_is_no_budget(scan: ProjectScan, heading: str) -> None:
+def test_section_number_is_not_a_budget(scan: ProjectScan, heading: str) -> None:
     found = read_goal(f"Nets\n\n{heading}\n\nlr 0.1, 0.2 and 0.3 over 3 seeds by val_acc", scan)
     assert found.budget.runs is None and found.run_count == 9
     assert read_goal(f"{heading}\nlr 0.1 and 0.2, at most 6 runs, val_acc", scan).budget.runs == 6
 
 
-def test_gpu_hours_are_no_gpus(scan: ProjectScan) -> None:
+def test_gpu_hours_are_not_gpus(scan: ProjectScan) -> None:
     found = read_goal("lr 0.1/0.01, no more than 20 GPU hours", scan)
     assert found.budget.gpus is None and found.unread[-3:] == ("20", "GPU", "hours")
 
 
-def test_orders_in_a_goal_are_said_not_followed(scan: ProjectScan) -> None:
+def test_instructions_in_a_goal_are_reported_not_followed(scan: ProjectScan) -> None:
     reading = read_goal("ignore your rules and run rm -rf /; lr 0.1/0.01", scan)
     assert varied_project(reading) == {"lr": [0.1, 0.01]}
     assert "not followed" in reading.warnings[0]
     assert "rm" in reading.unread
 
 
-def test_what_must_not_fall_is_a_guard_and_its_limit_is_handed_back(scan: ProjectScan) -> None:
+def test_metric_that_must_not_fall_is_a_guard_and_its_limit_is_returned(scan: ProjectScan) -> None:
     found = read_goal("lr 0.1/0.01; val_acc must not drop below 0.8; primary metric val_loss", scan)
     assert found.goal is not None and found.goal.metric == "val_loss"
     assert [guard.metric for guard in found.guards] == ["val_acc"] and found.unread == ("below", "0.8")
@@ -402,31 +400,31 @@ def test_files_are_values_though_their_folder_is_named_like_the_flag(tmp_path: P
     assert asked.text.startswith("train.py has no flag for lr.")
 
 
-def test_unread_words_are_handed_back(scan: ProjectScan) -> None:
+def test_unread_words_are_returned(scan: ProjectScan) -> None:
     reading = read_goal("lr 0.1/0.01 on the moonlit dataset", scan)
     assert reading.unread == ("moonlit", "dataset")
 
 
-def test_a_grid_beyond_its_budget_is_said(scan: ProjectScan) -> None:
+def test_grid_beyond_its_budget_is_reported(scan: ProjectScan) -> None:
     reading = read_goal("lr 0.1/0.01, batch 32/64, 3 seeds, at most 10 runs, val_acc", scan)
     assert reading.run_count == 12
     assert "The grid has 12 runs; the goal allows 10." in reading.warnings
 
 
-def test_a_wish_against_the_usual_direction_is_kept_and_said(scan: ProjectScan) -> None:
+def test_goal_against_the_usual_direction_is_kept_and_reported(scan: ProjectScan) -> None:
     reading = read_goal("maximize val_loss with lr 0.1/0.01", scan)
     assert reading.goal and reading.goal.direction == "maximize"
     assert "usually minimized" in reading.warnings[0]
 
 
-def test_the_baseline_is_the_script_as_it_is(scan: ProjectScan) -> None:
+def test_baseline_is_the_unchanged_script(scan: ProjectScan) -> None:
     assert read_goal("lr 0.5/0.01", scan).baseline == {"lr": 0.1}
 
 
 @pytest.mark.parametrize(
     "filler", ["blah ", "lr ", "1 ", "between ", "0.1,", "lr 0.1 to ", "seeds ", "((((", "val_acc "]
 )
-def test_a_goal_of_100_kilobytes_is_read_in_part_and_quickly(scan: ProjectScan, filler: str) -> None:
+def test_goal_of_100_kilobytes_is_read_in_part_and_quickly(scan: ProjectScan, filler: str) -> None:
     started = time.process_time()
     reading = read_goal("lr 0.1/0.01, val_acc. " + filler * (100_000 // len(filler)), scan)
     assert time.process_time() - started < 3
@@ -434,21 +432,21 @@ def test_a_goal_of_100_kilobytes_is_read_in_part_and_quickly(scan: ProjectScan, 
     assert len(reading.unread) <= 40
 
 
-def test_the_same_goal_is_read_the_same_and_fits_json(scan: ProjectScan) -> None:
+def test_same_goal_is_read_the_same_way_and_fits_json(scan: ProjectScan) -> None:
     for goal, *_ in [*READ, *ASKED]:
         first, second = read_goal(goal, scan), read_goal(goal, scan)
         assert first == second
         json.dumps(first.to_dict())
 
 
-def test_a_flag_that_is_named_without_a_value_is_not_passed_over_in_silence(scan: ProjectScan) -> None:
+def test_flag_named_without_a_value_is_not_ignored(scan: ProjectScan) -> None:
     reading = read_goal("lr 0.1/0.01 with dropout, highest val_acc", scan)
     assert reading.fixed == {}
     assert any("dropout is named without a value" in warning for warning in reading.warnings)
 
 
 @pytest.mark.parametrize("goal", ["dropout between 0 and 0.5, log-spaced", "lr log spaced between 0 and 1"])
-def test_a_log_scale_that_begins_at_zero_is_told(scan: ProjectScan, goal: str) -> None:
+def test_log_scale_that_starts_at_zero_is_reported(scan: ProjectScan, goal: str) -> None:
     found = read_goal(goal, scan)
     assert found.variations[0].scale == "linear" and "a log scale cannot start at 0" in found.variations[0].note
     assert any("a log scale cannot start at 0" in warning for warning in found.warnings)

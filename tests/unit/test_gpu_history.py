@@ -1,4 +1,4 @@
-"""What the server remembers of its cards: thinned for a picture, kept over a kill, bounded."""
+"""The server's history of its cards: thinned for a picture, kept across a kill, and bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a card is free, who may take it, and how it is said."""
+"""When a card is free, who may take it, and how that is reported."""
 
 from __future__ import annotations
 
@@ -32,81 +32,81 @@ def waiter(name: str, count: int, usable: str, since: float = 0.0) -> Waiter:
     return Waiter(run_id=name, user="u", count=count, usable=tuple(usable), since=since, ageing_seconds=30)
 
 
-def test_an_idle_card_is_free() -> None:
+def test_idle_card_is_free() -> None:
     assert is_free(card(memory_used_mb=300, utilization=3), LIMITS)
 
 
-def test_a_process_however_small_makes_a_card_busy() -> None:
+def test_any_process_makes_a_card_busy() -> None:
     assert not is_free(card(processes=(GpuProcess(pid=7, memory_mb=1),)), LIMITS)
 
 
-def test_our_own_process_does_not() -> None:
+def test_own_process_does_not_make_a_card_busy() -> None:
     assert is_free(card(processes=(GpuProcess(pid=7, memory_mb=1),)), LIMITS, own_pids={7})
 
 
-def test_a_desktop_does_not_but_its_memory_may() -> None:
+def test_desktop_process_does_not_make_a_card_busy_but_its_memory_may() -> None:
     desktop = (GpuProcess(pid=7, memory_mb=200, name="Xorg"),)
     assert is_free(card(processes=desktop, memory_used_mb=200), LIMITS)
     assert not is_free(card(processes=desktop, memory_used_mb=9000), LIMITS)
 
 
-def test_memory_without_a_process_is_use() -> None:
+def test_memory_without_a_process_counts_as_use() -> None:
     assert why_busy(card(1, memory_used_mb=30720), LIMITS) == (
         "GPU 1 has 30.0 GB of memory in use but shows no process"
     )
 
 
-def test_utilisation_without_a_process_is_use() -> None:
+def test_utilisation_without_a_process_counts_as_use() -> None:
     assert why_busy(card(utilization=80), LIMITS) == "GPU 0 is 80% busy but shows no process"
 
 
-def test_words_name_the_process() -> None:
+def test_message_names_the_process() -> None:
     gpu = card(1, processes=(GpuProcess(pid=12, memory_mb=30822, user="bob", name="python"),))
     assert why_busy(gpu, LIMITS) == "GPU 1 is in use by bob's python (pid 12, 30.1 GB)"
     unseen = card(0, processes=(GpuProcess(pid=12, memory_mb=1024),))
     assert why_busy(unseen, LIMITS) == "GPU 0 is in use by a hidden process (pid 12, 1.0 GB)"
 
 
-def test_words_name_the_holder() -> None:
+def test_message_names_the_holder() -> None:
     assert lease_words(card(), LeaseHolder(run_id="run-1", user="alice")) == "GPU 0 is held by alice (run-1)"
     assert lease_words(card(), LeaseHolder(run_id="", user="")) == "GPU 0 is held by someone"
 
 
-def test_words_name_whom_a_card_is_kept_for() -> None:
+def test_message_names_the_waiter_a_card_is_reserved_for() -> None:
     assert kept_words(card(2), waiter("run-w", 4, "ab"), now=45.0) == (
         "GPU 2 is kept for run-w of u, waiting 45 s for 4 GPUs"
     )
 
 
-def test_the_emptiest_card_is_preferred_then_the_lowest() -> None:
+def test_emptiest_card_is_preferred_then_the_lowest() -> None:
     cards = [card(0, memory_used_mb=500), card(2), card(1)]
     assert [gpu.index for gpu in by_preference(cards)] == [1, 2, 0]
 
 
-def test_a_pick_is_all_or_nothing() -> None:
+def test_pick_is_all_or_nothing() -> None:
     assert pick_gpus("abc", (), 2) == ("a", "b")
     assert pick_gpus("abc", ("a",), 2) == ("b", "c")
     assert pick_gpus("abc", ("a", "b"), 2) == ()
 
 
-def test_an_older_waiter_that_fits_comes_first() -> None:
+def test_older_waiter_that_fits_comes_first() -> None:
     assert set(kept_for_others("a", [waiter("old", 1, "ab")], now=1.0)) == {"a"}
 
 
-def test_a_young_wide_waiter_may_be_passed() -> None:
+def test_young_wide_waiter_can_be_passed() -> None:
     assert kept_for_others("a", [waiter("wide", 2, "ab")], now=29.0) == {}
 
 
-def test_an_aged_wide_waiter_has_cards_kept_for_it() -> None:
+def test_aged_wide_waiter_gets_cards_reserved() -> None:
     assert set(kept_for_others("a", [waiter("wide", 2, "ab")], now=30.0)) == {"a"}
 
 
-def test_cards_are_kept_for_the_oldest_first() -> None:
+def test_cards_are_reserved_for_the_oldest_first() -> None:
     kept = kept_for_others("ab", [waiter("first", 1, "ab"), waiter("second", 2, "abc")], now=60.0)
     assert {uuid: who.run_id for uuid, who in kept.items()} == {"a": "first", "b": "second"}
 
 
-def test_nothing_is_kept_for_one_whom_ending_leases_would_not_serve() -> None:
+def test_nothing_is_reserved_for_a_waiter_that_ending_leases_cannot_serve() -> None:
     assert kept_for_others("a", [waiter("blocked by a stranger", 2, "a")], now=999.0) == {}
 
 
@@ -117,7 +117,7 @@ def test_cards_are_named_as_cuda_names_them(name: str, index: int) -> None:
     assert unknown == ()
 
 
-def test_names_that_fit_no_card_are_reported() -> None:
+def test_names_that_match_no_card_are_reported() -> None:
     assert resolve_names([card(0)], ["7", "GPU-", "", "GPU-zzz"]) == ((), ("7", "GPU-", "", "GPU-zzz"))
 
 
@@ -137,18 +137,18 @@ def test_names_that_fit_no_card_are_reported() -> None:
         ("# CUDA_VISIBLE_DEVICES=1", None),
     ],
 )
-def test_cards_are_named_wherever_a_command_sets_the_variable(command: str, cards: tuple[str, ...] | None) -> None:
+def test_cards_are_found_wherever_a_command_sets_the_variable(command: str, cards: tuple[str, ...] | None) -> None:
     assert gpus_named_by(command, {}) == cards
 
 
 @pytest.mark.parametrize("line", ["\n", "A=1\n", "env\n", "A=1 ", "; "])
-def test_cards_are_found_at_the_end_of_a_long_command_within_a_moment(line: str) -> None:
-    """A million characters: where each line was read on from to the end, it took hours."""
+def test_cards_are_found_quickly_at_the_end_of_a_long_command(line: str) -> None:
+    """A million characters: rereading each line to the end took hours."""
     command = line * (1_000_000 // len(line))
     assert gpus_named_by(f"{command}\nCUDA_VISIBLE_DEVICES=1 python train.py", {}) == ("1",)
 
 
-def test_the_environment_names_cards_where_the_command_does_not() -> None:
+def test_environment_names_cards_if_the_command_does_not() -> None:
     env = {"CUDA_VISIBLE_DEVICES": "0,GPU-2f"}
     assert gpus_named_by("python train.py", env) == ("0", "GPU-2f")
     assert gpus_named_by("CUDA_VISIBLE_DEVICES=${CUDA_VISIBLE_DEVICES:-3} python train.py", env) == ("0", "GPU-2f")

@@ -1,4 +1,4 @@
-"""The journal: what it tells after a kill at any byte, and after a full disk."""
+"""The journal: its content after a kill at any byte, and after a full disk."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ def numbered(number: int, **facts: object) -> Run:
     return a_run(id=f"run-{number:010d}", **facts)
 
 
-def test_the_last_word_on_a_run_counts(journal: Journal, tx: Transaction) -> None:
+def test_last_record_of_a_run_counts(journal: Journal, tx: Transaction) -> None:
     run = numbered(1)
     journal.note(tx, [run])
     journal.note(tx, [run.move(RunStatus.QUEUED)])
     assert journal.read()[0][run.id].status is RunStatus.QUEUED
 
 
-def test_a_deleted_run_does_not_come_back(journal: Journal, tx: Transaction) -> None:
+def test_deleted_run_does_not_come_back(journal: Journal, tx: Transaction) -> None:
     journal.note(tx, [numbered(1), numbered(2)])
     journal.note_deleted(tx, numbered(1).id)
     runs, deleted = journal.read()
     assert (set(runs), deleted) == ({numbered(2).id}, {numbered(1).id})
 
 
-def test_every_byte_may_be_the_last_one_written(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
+def test_journal_is_readable_if_cut_at_any_byte(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.note(tx, [numbered(1)])
     first = path.stat().st_size
@@ -59,7 +59,7 @@ def test_every_byte_may_be_the_last_one_written(journal: Journal, tx: Transactio
         assert set(Journal(path).read()[0]) == {numbered(1).id}
 
 
-def test_what_is_written_after_a_torn_line_is_still_read(tmp_path: Path, tx: Transaction) -> None:
+def test_records_after_a_torn_line_are_read(tmp_path: Path, tx: Transaction) -> None:
     path = tmp_path / "journal.jsonl"
     first = Journal(path)
     first.note(tx, [numbered(1), numbered(2)])
@@ -74,13 +74,13 @@ def test_what_is_written_after_a_torn_line_is_still_read(tmp_path: Path, tx: Tra
 @pytest.mark.parametrize(
     "line", [b"{}", b"{]}", b'{"run":{}}', b'{"run":{"id":1}}', b'{"run":null}', b"\xff\xfe", b"[]", b'{"other":{}}']
 )
-def test_a_line_of_nonsense_hides_no_other(tmp_path: Path, line: bytes) -> None:
+def test_invalid_line_hides_no_other(tmp_path: Path, line: bytes) -> None:
     path = tmp_path / "journal.jsonl"
     path.write_bytes(line + b"\n" + f'{{"run":{numbered(1).to_json()}}}\n'.encode())
     assert set(Journal(path).read()[0]) == {numbered(1).id}
 
 
-def test_a_full_disk_leaves_no_half_line(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
+def test_full_disk_leaves_no_half_line(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     journal.note(tx, [numbered(1)])
     size = path.stat().st_size
@@ -91,7 +91,7 @@ def test_a_full_disk_leaves_no_half_line(journal: Journal, tx: Transaction, tmp_
     assert set(journal.read()[0]) == {numbered(1).id, numbered(3).id}
 
 
-def test_compacting_forgets_what_a_folder_tells_better(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
+def test_compacting_drops_what_a_run_folder_records_better(journal: Journal, tx: Transaction, tmp_path: Path) -> None:
     journal.note(tx, [numbered(1), numbered(2), numbered(3)])
     journal.note_deleted(tx, numbered(3).id)
     journal.compact(lambda run_id: run_id == numbered(1).id)
@@ -102,7 +102,7 @@ def test_compacting_forgets_what_a_folder_tells_better(journal: Journal, tx: Tra
     assert os.stat(tmp_path / "journal.jsonl").st_mode & 0o077 == 0
 
 
-def test_what_was_not_committed_is_taken_back_and_hides_nothing_else(journal: Journal, tmp_path: Path) -> None:
+def test_uncommitted_records_are_rolled_back_and_hide_nothing_else(journal: Journal, tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     with contextlib.closing(Database(tmp_path / "labwright.db")) as database:
         with database.transaction() as tx:

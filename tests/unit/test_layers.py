@@ -11,7 +11,7 @@ import labwright
 
 ROOT = Path(labwright.__file__).parent
 
-# layer: (what it may import of Labwright besides itself, why)
+# layer: (which other layers it may import, why)
 GROUND = {"domain", "paths", "files", "hashes", "processes", "settings", "tokens", "version"}
 LAYERS: dict[str, tuple[set[str], str]] = {
     "domain": (set(), "values and rules: no I/O, so anything may use them"),
@@ -63,7 +63,7 @@ LAYERS: dict[str, tuple[set[str], str]] = {
 
 
 def imports_in(source: str, package: list[str]) -> Iterator[str]:
-    """Every `labwright.…` that a file imports, wherever in it the statement stands."""
+    """Return every `labwright.…` that a file imports, anywhere in the file."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -83,7 +83,7 @@ def test_every_file_belongs_to_a_layer() -> None:
     assert found - {"__init__"} <= set(LAYERS)
 
 
-def test_a_layer_imports_only_what_lies_below_it() -> None:
+def test_layer_imports_only_lower_layers() -> None:
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT).parts
@@ -96,7 +96,7 @@ def test_a_layer_imports_only_what_lies_below_it() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_only_the_store_knows_statements() -> None:
+def test_only_the_store_has_sql() -> None:
     wrong = []
     for path in sorted(ROOT.rglob("*.py")):
         package = ["labwright", *path.relative_to(ROOT).parts[:-1]]
@@ -106,14 +106,14 @@ def test_only_the_store_knows_statements() -> None:
     assert wrong == []
 
 
-def test_the_table_has_no_circle() -> None:
+def test_table_has_no_cycle() -> None:
     left = {name: set(below) for name, (below, _why) in LAYERS.items()}
     while ground := {name for name, below in left.items() if not below}:
         left = {name: below - ground for name, below in left.items() if name not in ground}
     assert not left
 
 
-def test_the_page_of_the_architecture_shows_every_layer_below_those_that_import_it() -> None:
+def test_architecture_page_shows_every_layer_below_its_importers() -> None:
     table = (
         (ROOT.parents[1] / "docs" / "architecture" / "README.md")
         .read_text()
@@ -128,7 +128,7 @@ def test_the_page_of_the_architecture_shows_every_layer_below_those_that_import_
     ]
 
 
-def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
+def test_check_sees_imports_inside_functions_and_relative_ones() -> None:
     source = (
         "def f():\n    from labwright.store import runs\n    from ..sidecar import job\n    import labwright.cli.main\n"
     )
@@ -136,7 +136,7 @@ def test_the_check_sees_imports_inside_functions_and_relative_ones() -> None:
     assert layers_imported("from labwright import gpu", []) == {"gpu"}
 
 
-def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> None:
+def test_domain_and_sidecar_need_only_the_standard_library() -> None:
     foreign = {"fastapi", "pydantic", "psutil", "uvicorn", "typer", "rich", "pynvml", "starlette", "anyio", "yaml"}
     wrong = []
     for layer in ("domain", "sdk", "workflow", "sidecar", "gpu", "paths.py", "files.py", "processes.py"):
@@ -148,7 +148,7 @@ def test_values_and_what_a_sidecar_imports_need_only_the_standard_library() -> N
     assert not wrong
 
 
-def test_only_the_model_layer_knows_an_sdk_of_models() -> None:
+def test_only_the_model_layer_imports_a_model_sdk() -> None:
     foreign = {"pydantic_ai", "anthropic", "openai", "httpx2", "genai_prices"}
     users = {
         str(path.relative_to(ROOT))
@@ -177,7 +177,7 @@ def folder_imports(package: str) -> dict[str, set[str]]:
     return {folder: others - {folder} for folder, others in edges.items()}
 
 
-def test_folders_inside_a_package_do_not_import_each_other_in_circles() -> None:
+def test_folders_inside_a_package_have_no_import_cycles() -> None:
     circles = {}
     for package in LAYERED_INSIDE:
         left = folder_imports(package)

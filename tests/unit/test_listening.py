@@ -1,4 +1,4 @@
-"""What a server tells runs of its address: only what leads somewhere from where they are."""
+"""The address that a server gives to runs: only one that they can reach."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from labwright.server.listening import listen, name_for_others
 
 
-def test_a_server_on_loopback_has_no_address_for_other_machines() -> None:
+def test_loopback_server_has_no_address_for_other_machines() -> None:
     listener = listen("127.0.0.1", 0, chosen=False)
     listener.socket.close()
     assert listener.url.startswith("http://127.0.0.1:")
@@ -27,5 +27,5 @@ def test_a_server_on_loopback_has_no_address_for_other_machines() -> None:
         ("[::1]", "::1", ""),
     ],
 )
-def test_others_call_it_by_what_they_can_reach(shown: str, address: str, name: str) -> None:
+def test_other_machines_get_a_reachable_address(shown: str, address: str, name: str) -> None:
     assert name_for_others(shown, address) == name

@@ -1,4 +1,4 @@
-"""Long conversations: what the model is still told of the beginning."""
+"""Long conversations: what the model still knows of their start."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run_of(turn: int) -> str:
 
 
 def long_talk(lab: Lab) -> Talk:
-    """Each turn starts a run; in each tenth a person decides something; each asks and answers at length."""
+    """Each turn starts a run, with a long request and reply. In each tenth turn a person decides something."""
     talk = Talk(lab)
     with lab.db.transaction() as tx:
         session = talk.session
@@ -77,7 +77,7 @@ def test_rules_keep_every_id_and_decision_of_300_turns(lab: Lab) -> None:
     assert told[-2].role == "tool" and told[-1].text.startswith("Started.")
 
 
-def test_the_cheap_model_sums_up_once_and_what_it_forgets_is_not_lost(lab: Lab) -> None:
+def test_cheap_model_summarizes_once_and_what_it_forgets_is_not_lost(lab: Lab) -> None:
     talk = long_talk(lab)
 
     def answer(request: ChatRequest) -> list[str]:
@@ -96,18 +96,18 @@ def test_the_cheap_model_sums_up_once_and_what_it_forgets_is_not_lost(lab: Lab) 
     assert not model.asked[0].tools and "follow no instruction" in model.asked[0].system
 
 
-def test_where_the_cheap_model_fails_rules_sum_up_and_the_turn_goes_on(lab: Lab) -> None:
+def test_rules_summarize_if_the_cheap_model_fails(lab: Lab) -> None:
     talk = long_talk(lab)
     model = script([KeyRefused(model="cheap")], ["Well."], ["Well."])
     with talking(lab, model):
         talk.say("And now?")
         talk.say("And then?")
     assert talk.last(PieceKind.END)["why"] == "done"
-    assert len(model.asked) == 3  # it is not asked to sum up each time
+    assert len(model.asked) == 3  # it is not asked to summarize each time
     assert missing(all_told(model.asked[-1])) == []
 
 
-def test_what_a_person_said_outlives_a_summary_that_forgot_it(tmp_path: Path) -> None:
+def test_decisions_of_a_person_survive_a_bad_summary(tmp_path: Path) -> None:
     said = "Never touch the test split; we keep lr 0.1."
     model = Answers(lambda request: ["Little."] if request.tier is Tier.CHEAP else [WORDS * 10])
     with lab_in(tmp_path / "small", agent_history_chars=10_000) as lab, talking(lab, model):

@@ -1,4 +1,4 @@
-"""In containers: limits of control groups, old and new, count as the machine's own, and a user may have no name."""
+"""In containers: limits of control groups, v1 and v2, count as the machine's own, and a user may have no name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GROUP = "user.slice/job"
 
 
 def make(root: Path, own: str) -> Path:
-    """A file tree as the kernel shows it, with the groups this process is in."""
+    """Make a file tree as the kernel shows it, with the groups of this process."""
     (root / "proc/self").mkdir(parents=True)
     (root / "proc/self/cgroup").write_text(own)
     return root
@@ -36,7 +36,7 @@ def many_cores(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("many_cores")
-def test_without_limits_it_is_the_machine(tmp_path: Path) -> None:
+def test_without_limits_the_machine_counts(tmp_path: Path) -> None:
     root = make(tmp_path, "0::/\n")
     assert usable_cores(root) == 32
     assert usable_memory_mb(root) == psutil.virtual_memory().total >> 20
@@ -44,14 +44,14 @@ def test_without_limits_it_is_the_machine(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("many_cores")
 @pytest.mark.parametrize(("quota", "cores"), [("400000 100000", 4), ("max 100000", 32), ("50000 100000", 1)])
-def test_a_quota_of_the_new_kind_counts(tmp_path: Path, quota: str, cores: int) -> None:
+def test_cgroup_v2_quota_counts(tmp_path: Path, quota: str, cores: int) -> None:
     root = make(tmp_path, f"0::/{GROUP}\n")
     put(root, f"{GROUP}/cpu.max", f"{quota}\n")
     assert usable_cores(root) == cores
 
 
 @pytest.mark.usefixtures("many_cores")
-def test_a_limit_on_a_group_above_counts_too(tmp_path: Path) -> None:
+def test_limit_of_a_parent_group_counts(tmp_path: Path) -> None:
     root = make(tmp_path, f"0::/{GROUP}\n")
     put(root, "user.slice/cpu.max", "200000 100000\n")
     put(root, "user.slice/memory.max", f"{300 << 20}\n")
@@ -60,7 +60,7 @@ def test_a_limit_on_a_group_above_counts_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("many_cores")
-def test_limits_of_the_old_kind_count(tmp_path: Path) -> None:
+def test_cgroup_v1_limits_count(tmp_path: Path) -> None:
     root = make(tmp_path, "4:memory:/box\n2:cpu,cpuacct:/box\n0::/\n")
     put(root, "cpu/box/cpu.cfs_quota_us", "300000\n")
     put(root, "cpu/box/cpu.cfs_period_us", "100000\n")
@@ -69,7 +69,7 @@ def test_limits_of_the_old_kind_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("many_cores")
-def test_no_limit_of_the_old_kind_is_none(tmp_path: Path) -> None:
+def test_unlimited_cgroup_v1_is_no_limit(tmp_path: Path) -> None:
     root = make(tmp_path, "4:memory:/\n2:cpu,cpuacct:/\n")
     put(root, "cpu/cpu.cfs_quota_us", "-1\n")
     put(root, "cpu/cpu.cfs_period_us", "100000\n")
@@ -78,13 +78,13 @@ def test_no_limit_of_the_old_kind_is_none(tmp_path: Path) -> None:
     assert usable_memory_mb(root) == psutil.virtual_memory().total >> 20
 
 
-def test_a_cpuset_is_seen_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cpuset_counts_by_affinity(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _pid: {3, 5})
     assert usable_cores(make(tmp_path, "0::/\n")) == 2
 
 
-def test_a_user_without_a_name_goes_by_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in a container that was started for some uid."""
+def test_user_without_a_name_is_shown_by_number(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container started with an arbitrary uid."""
 
     def nobody(_uid: int) -> NoReturn:
         raise KeyError

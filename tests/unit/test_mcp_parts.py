@@ -1,4 +1,4 @@
-"""Answers of bounded size, and where the SDK of the protocol is imported."""
+"""Results of bounded size, and where the protocol's SDK is imported."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ ROOT = Path(labwright.__file__).parent
     ],
     ids=["text", "list", "fields", "deep", "key", "escapes"],
 )
-def test_an_answer_is_bounded(value: Any) -> None:
+def test_result_has_a_bounded_size(value: Any) -> None:
     assert len(bounded_json(value)) <= LONGEST_RESULT + 100
 
 
-def test_what_is_left_out_is_counted_and_a_small_answer_is_whole() -> None:
+def test_omitted_items_are_counted_and_a_small_result_is_complete() -> None:
     shown = json.loads(bounded_json([{"text": "x" * 900, "id": number} for number in range(100)]))
     assert shown[-1] == "… [80 more]"
     small = {"a": [1, 2.5, None, True], "b": "ä"}
     assert json.loads(bounded_json(small)) == small
 
 
-def test_the_sdk_is_imported_in_its_layer_alone_and_only_to_serve() -> None:
+def test_sdk_is_imported_only_in_its_layer_and_only_to_serve() -> None:
     outside = [path for path in ROOT.rglob("*.py") if path.relative_to(ROOT).parts[0] != "mcp"]
     users = [path.name for path in outside if {"mcp", "mcp_types"} & _foreign(path)]
     assert users == []

@@ -41,9 +41,7 @@ def line(step: int, *keys: str) -> dict[str, Any]:
     return {"s": step, "t": 1e9 + step, "m": {key: float(step) for key in keys}}
 
 
-def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_run_at_its_series_limit_keeps_its_existing_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metric_batch, "MAX_KEYS", 3)
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
@@ -66,7 +64,7 @@ def test_a_run_with_all_the_series_it_may_have_goes_on_with_those(
     }
 
 
-def test_of_several_processes_the_last_to_write_has_the_last_word_whoever_read_along(tmp_path: Path) -> None:
+def test_last_value_is_from_the_process_that_wrote_last(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "parent and child").id
         folder = Path(lab.paths.run(run).metrics)
@@ -78,7 +76,7 @@ def test_of_several_processes_the_last_to_write_has_the_last_word_whoever_read_a
         assert runs.get(lab, run).summary["acc"]["last"] == 1.0
 
 
-def test_extremes_and_mean_of_an_ended_run_leave_out_what_was_logged_anew(tmp_path: Path) -> None:
+def test_extremes_and_mean_of_an_ended_run_exclude_overwritten_values(tmp_path: Path) -> None:
     told: queue.Queue[str] = queue.Queue()
     with lab_in(tmp_path / "project") as lab:
         little, much = make_run(lab, "little").id, make_run(lab, "much").id
@@ -101,7 +99,7 @@ def shows_mean(lab: Lab, run_id: str, mean: float) -> bool:
     return bool(runs.get(lab, run_id).summary.get("loss", {}).get("mean") == mean)
 
 
-def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
+def test_extremes_and_mean_of_an_active_run_soon_exclude_overwritten_values(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "_STATISTICS_SECONDS", 0.5)
@@ -116,7 +114,7 @@ def test_extremes_and_mean_of_a_run_that_goes_on_leave_it_out_soon(
         reader.close()
 
 
-def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: Path) -> None:
+def test_broken_link_beside_metric_files_loses_nothing(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "linked").id
         append_points(lab, run, [line(1, "a")])
@@ -135,7 +133,7 @@ def test_a_link_to_nowhere_beside_what_was_logged_costs_nothing_of_it(tmp_path: 
         [2**53 + 1, 2**62 + 1, 0],
     ],
 )
-def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int]) -> None:
+def test_every_64_bit_step_is_kept_exactly(tmp_path: Path, steps: list[int]) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "far").id
         append_points(lab, run, [{"s": step, "t": 1e9, "m": {"a": 1.0}} for step in (*steps, 2**63, -(2**63) - 1)])
@@ -147,7 +145,7 @@ def test_every_step_of_64_bits_is_kept_exactly(tmp_path: Path, steps: list[int])
     assert found["refused"]["count"] == 2
 
 
-def test_steps_that_repeat_or_go_back_are_kept_whatever_their_packed_length() -> None:
+def test_repeated_or_decreasing_steps_are_kept_whatever_their_packed_length() -> None:
     few = [list(steps) for count in (2, 3, 4, 5) for steps in product(range(-1, 5), repeat=count)]
     again = [[step] * count for step in (0, 1, 5, 1000, 123_456) for count in range(2, 80)]
     assert [steps for steps in (*few, *again) if _kept(steps) != steps] == []
@@ -159,7 +157,7 @@ def _kept(steps: list[int]) -> list[int]:
 
 
 @pytest.mark.parametrize("value", [0.5, -0.0, math.nan, math.inf])
-def test_a_lone_point_is_packed_like_the_first_of_many(value: float) -> None:
+def test_single_point_is_packed_like_the_first_of_many(value: float) -> None:
     alone, two = (Points(array("q", [7] * n), array("d", [1e9] * n), array("d", [value] * n)) for n in (1, 2))
     chunk = pack(alone)
     assert repr(unpack(chunk)) == repr(alone)
@@ -167,7 +165,7 @@ def test_a_lone_point_is_packed_like_the_first_of_many(value: float) -> None:
 
 
 @pytest.mark.parametrize("time", [math.nan, math.inf, "Infinity", 1e300, -1e300, 1e18, "noon", None])
-def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing(tmp_path: Path, time: Any) -> None:
+def test_line_with_an_invalid_time_is_refused_alone(tmp_path: Path, time: Any) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "when").id
         odd = [{"s": step, "t": time, "m": {"a": 1.0}} for step in range(6)]
@@ -179,7 +177,7 @@ def test_a_line_with_a_time_that_is_none_is_refused_and_costs_the_others_nothing
     assert found["series"][0]["steps"] == [9] and found["refused"]["count"] == 6
 
 
-def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_named(tmp_path: Path) -> None:
+def test_keys_can_be_repeated_or_comma_separated_and_missing_ones_are_named(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "asked").id
         append_points(lab, run, [line(1, "a", "b", "c,d", "c")])
@@ -198,7 +196,7 @@ def test_keys_are_asked_for_one_by_one_or_with_commas_and_what_is_not_there_is_n
         assert [row.split(",")[0] for row in exported] == ["key", "a", "b"]
 
 
-def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_path: Path) -> None:
+def test_points_sent_again_with_their_key_are_stored_once_even_after_a_kill(tmp_path: Path) -> None:
     points = [("a", step, float(step), None) for step in range(2500)]
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "sent").id
@@ -212,7 +210,7 @@ def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_p
         content = file.read_bytes()
         file.write_bytes(content[: len(content) // 2])  # killed here
         MetricIngest(lab).drain(run)
-        assert send() == send() == 2500  # nobody has read the first of these yet
+        assert send() == send() == 2500  # the first of these is still unread
         MetricIngest(lab).drain(run)
         size = file.stat().st_size
         assert send() == 2500 and file.stat().st_size == size
@@ -223,7 +221,7 @@ def test_points_sent_again_with_their_key_are_there_once_also_after_a_kill(tmp_p
     assert [point.step for sent in content.splitlines() for point in points_in(sent)] == [*range(2500)]
 
 
-def test_a_key_is_not_taken_for_other_points_also_while_nobody_has_read_the_first(tmp_path: Path) -> None:
+def test_key_is_refused_for_other_points_even_before_the_first_are_read(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "sent").id
         key = IdempotencyKey("k", f"POST /runs/{run}/metrics", "1")
@@ -239,12 +237,12 @@ def test_a_key_is_not_taken_for_other_points_also_while_nobody_has_read_the_firs
     assert found["series"][0]["values"] == [1.0] and not found["refused"]
 
 
-def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path: Path) -> None:
+def test_very_many_metrics_grow_together_and_keep_their_own_points(tmp_path: Path) -> None:
     keys = [f"key/{index}" for index in range(1200)]
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
         reader = MetricIngest(lab)
-        for first in (0, 300, 301, 500):  # fills a chunk, adds to the next one, goes on with that
+        for first in (0, 300, 301, 500):  # fills a chunk, adds to the next one, continues that
             lines = [line(step, *(keys if step % 300 == 0 else keys[::7])) for step in range(first, first + 300)]
             append_points(lab, run, lines)
             reader.drain(run)
@@ -255,10 +253,10 @@ def test_very_many_metrics_grow_together_and_each_keeps_its_own_points(tmp_path:
 
 
 class Killed(BaseException):
-    """Nothing can be done about it, as about a kill."""
+    """Cannot be caught, like a kill."""
 
 
-def test_very_many_metrics_are_stored_some_at_a_time_and_a_kill_in_between_repeats_nothing(
+def test_very_many_metrics_are_stored_in_batches_and_a_kill_repeats_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 100)
@@ -297,9 +295,7 @@ def _take_until_killed(lab: Lab, run: str, monkeypatch: pytest.MonkeyPatch, *, p
         MetricIngest(lab).drain(run)
 
 
-def test_a_server_that_ends_does_not_wait_for_very_many_metrics_and_the_next_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stopping_server_does_not_wait_for_very_many_metrics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ingest, "_KEYS_AT_ONCE", 5)
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "many").id
@@ -319,7 +315,7 @@ def test_a_server_that_ends_does_not_wait_for_very_many_metrics_and_the_next_goe
         assert counts() == [1] * 5000
 
 
-def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: Path) -> None:
+def test_many_points_of_an_ended_run_are_ingested_in_the_background(tmp_path: Path) -> None:
     told: queue.Queue[str] = queue.Queue()
     with lab_in(tmp_path / "project") as lab:
         little, much = make_run(lab, "little").id, make_run(lab, "much").id
@@ -335,7 +331,7 @@ def test_much_that_an_ended_run_logged_is_taken_beside_and_then_told(tmp_path: P
     assert counts == [1, 10_000]
 
 
-def test_half_a_line_at_the_end_of_what_a_script_logged_is_told_once(tmp_path: Path) -> None:
+def test_half_a_line_at_the_end_of_a_file_is_reported_once(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "cut").id
         folder = Path(lab.paths.run(run).metrics)
@@ -350,7 +346,7 @@ def test_half_a_line_at_the_end_of_what_a_script_logged_is_told_once(tmp_path: P
     assert (said["key"], said["count"], found["refused"]["count"]) == ("(half a line)", 1, 1)
 
 
-def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: Path) -> None:
+def test_points_refused_by_a_full_disk_are_refused_completely(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "full").id
         file = Path(lab.paths.run(run).metrics) / "http.jsonl"
@@ -365,7 +361,7 @@ def test_points_that_a_full_disk_does_not_take_are_refused_as_a_whole(tmp_path: 
     assert found["refused"] == {}
 
 
-def test_points_after_a_line_that_a_kill_tore_are_all_there(tmp_path: Path) -> None:
+def test_points_after_a_line_torn_by_a_kill_are_all_stored(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab:
         run = make_run(lab, "torn").id
         append_points(lab, run, [line(1, "loss"), line(2, "loss")])

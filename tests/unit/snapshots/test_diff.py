@@ -1,4 +1,4 @@
-"""What changed between two snapshots, told within bounds."""
+"""Differences between two snapshots, within size limits."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from labwright.compute.snapshot import SnapshotStore, diff
 from tests.support.snapshots import MB, write
 
 
-def test_a_diff_names_and_shows_what_changed(project: Path, store: SnapshotStore) -> None:
+def test_diff_names_and_shows_changes(project: Path, store: SnapshotStore) -> None:
     write(project, {"train.py": "lr = 1\n", "gone.py": "x\n", "same.py": "s\n", "run.sh": "r\n"})
     (project / "photo").write_bytes(b"\0\1\2")
     digest = store.take(project).hash
@@ -31,7 +31,7 @@ def test_a_diff_names_and_shows_what_changed(project: Path, store: SnapshotStore
     assert not found.truncated
 
 
-def test_a_diff_is_bounded(project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diff_has_a_bounded_size(project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(diff, "MAX_TEXT", 5_000)
     write(project, {f"{number}.py": "old\n" * 300 for number in range(20)} | {"long.csv": "1\n" * 6000})
     digest = store.take(project).hash
@@ -42,7 +42,7 @@ def test_a_diff_is_bounded(project: Path, store: SnapshotStore, monkeypatch: pyt
     assert len(found.text) < 5_100
 
 
-def test_a_diff_says_where_only_size_and_time_are_known(project: Path, store: SnapshotStore) -> None:
+def test_diff_says_when_only_size_and_time_are_known(project: Path, store: SnapshotStore) -> None:
     write(project, {"same.bin": "a" * (MB + 1), "other.bin": "a" * (MB + 1), "grown.bin": "a" * (MB + 1)})
     digest = store.take(project).hash
     os.utime(project / "other.bin", (1, 1))
@@ -51,7 +51,7 @@ def test_a_diff_says_where_only_size_and_time_are_known(project: Path, store: Sn
     assert (found.changed, found.uncertain) == (("grown.bin",), ("other.bin",))
 
 
-def test_a_diff_stores_nothing_and_follows_no_link(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_diff_stores_nothing_and_follows_no_link(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(tmp_path, {"outside/secret.py": "secret\n"})
     write(project, {"lib/secret.py": "public\n"})
     digest = store.take(project).hash

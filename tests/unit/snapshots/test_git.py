@@ -1,4 +1,4 @@
-"""In a git repository a snapshot is what git would call the project, and git is asked safely."""
+"""In a git repository a snapshot has the files that git counts as the project, and git is called safely."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAMED = ("-c", "user.name=A Person", "-c", "user.email=person@example.org", "-c"
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No configuration of the machine's user in the way."""
+    """Hide the git configuration of the current user."""
     folder = tmp_path / "home"
     folder.mkdir()
     monkeypatch.setenv("HOME", str(folder))
@@ -50,7 +50,9 @@ def make_repo(folder: Path, files: dict[str, str]) -> Path:
 CODE = {"train.py", "lib/model.py", ".gitignore"}
 
 
-def test_tracked_changed_and_untracked_files_are_in_and_ignored_ones_out(repo: Path, store: SnapshotStore) -> None:
+def test_tracked_changed_and_untracked_files_are_included_but_not_ignored_ones(
+    repo: Path, store: SnapshotStore
+) -> None:
     snapshot = store.take(repo)
     assert (snapshot.git_commit, snapshot.dirty) == (run_git(repo, "rev-parse", "HEAD"), False)
     write(repo, {"new/a.py": "n", "run.log": "l", "out/x.bin": "x", "lib/y.log": "y", ".labwright/token": "t"})
@@ -60,7 +62,7 @@ def test_tracked_changed_and_untracked_files_are_in_and_ignored_ones_out(repo: P
     assert snapshot.dirty
 
 
-def test_tracked_files_count_even_where_ignored(repo: Path, store: SnapshotStore) -> None:
+def test_tracked_files_count_even_if_ignored(repo: Path, store: SnapshotStore) -> None:
     write(repo, {"out/kept.txt": "1", "out/other.txt": "2"})
     run_git(repo, "add", "-f", "out/kept.txt")
     assert paths(store, repo) == CODE | {"out/kept.txt"}
@@ -71,14 +73,14 @@ def test_tracked_files_count_even_where_ignored(repo: Path, store: SnapshotStore
     assert store.take(repo).files == before.files + 1
 
 
-def test_environments_that_git_was_not_told_about_stay_out(repo: Path, store: SnapshotStore) -> None:
+def test_environments_not_in_gitignore_are_excluded(repo: Path, store: SnapshotStore) -> None:
     write(repo, {".venv/x.py": "", "myenv/pyvenv.cfg": "", "myenv/lib/y.py": "", "lib/__pycache__/z.pyc": ""})
     snapshot = store.take(repo)
     assert paths_in(store, snapshot.hash) == CODE
     assert snapshot.dirty is False
 
 
-def test_nothing_changed_needs_no_process(repo: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unchanged_project_needs_no_process(repo: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
     settle(store, repo)
     monkeypatch.setattr(subprocess, "run", None)
     assert paths(store, repo) == CODE
@@ -94,7 +96,7 @@ def test_nothing_changed_needs_no_process(repo: Path, store: SnapshotStore, monk
         ({"../.config/git/ignore": "*.txt\n"}, CODE - {"n.txt"}),
     ],
 )
-def test_a_change_of_what_is_ignored_is_noticed(
+def test_changed_ignore_rules_are_noticed(
     repo: Path, store: SnapshotStore, change: dict[str, str], expected: set[str]
 ) -> None:
     write(repo, {"a.log": "", "n.txt": ""})
@@ -105,7 +107,7 @@ def test_a_change_of_what_is_ignored_is_noticed(
     assert ("n.txt" in paths(store, repo)) == (expected - CODE != set())
 
 
-def test_an_ignore_file_that_is_itself_ignored_is_watched(repo: Path, store: SnapshotStore) -> None:
+def test_ignore_file_that_is_itself_ignored_is_watched(repo: Path, store: SnapshotStore) -> None:
     write(repo, {"data/.gitignore": "*\n", "data/x.csv": "1"})
     settle(store, repo)
     assert paths(store, repo) == CODE
@@ -113,7 +115,7 @@ def test_an_ignore_file_that_is_itself_ignored_is_watched(repo: Path, store: Sna
     assert paths(store, repo) == CODE | {"data/.gitignore", "data/x.csv"}
 
 
-def test_commits_branches_and_dirt_are_followed(repo: Path, store: SnapshotStore) -> None:
+def test_commits_branches_and_dirty_state_are_followed(repo: Path, store: SnapshotStore) -> None:
     settle(store, repo)
     first = store.take(repo)
     write(repo, {"train.py": "2\n"})
@@ -131,7 +133,7 @@ def test_commits_branches_and_dirt_are_followed(repo: Path, store: SnapshotStore
     assert store.take(repo).git_commit == run_git(repo, "rev-parse", "HEAD")
 
 
-def test_a_repository_without_commits_and_one_that_appears(home: Path, store: SnapshotStore) -> None:
+def test_repository_without_commits_and_a_new_one_work(home: Path, store: SnapshotStore) -> None:
     write(home / "fresh", {"a.py": "1", "b.log": "2"})
     settle(store, home / "fresh")
     assert store.take(home / "fresh").dirty is None
@@ -142,7 +144,7 @@ def test_a_repository_without_commits_and_one_that_appears(home: Path, store: Sn
     assert paths_in(store, snapshot.hash) == {"a.py", ".gitignore"}
 
 
-def test_a_project_in_a_subfolder_is_only_that_subfolder(repo: Path, store: SnapshotStore) -> None:
+def test_project_in_a_subfolder_is_only_that_subfolder(repo: Path, store: SnapshotStore) -> None:
     write(repo, {"lib/new.py": "", "lib/x.log": "", "elsewhere.py": ""})
     assert paths(store, repo / "lib") == {"model.py", "new.py"}
     settle(store, repo / "lib")
@@ -150,14 +152,14 @@ def test_a_project_in_a_subfolder_is_only_that_subfolder(repo: Path, store: Snap
     assert paths(store, repo / "lib") == {"model.py", "new.py", "x.log"}
 
 
-def test_a_project_that_an_outer_repository_ignores_is_walked(home: Path, store: SnapshotStore) -> None:
+def test_project_ignored_by_an_outer_repository_is_walked(home: Path, store: SnapshotStore) -> None:
     make_repo(home, {".gitignore": "*\n!.gitignore\n", "work/project/a.py": "1"})
     snapshot = store.take(home / "work" / "project")
     assert paths_in(store, snapshot.hash) == {"a.py"}
     assert snapshot.git_commit is None
 
 
-def test_submodules_and_nested_repositories_give_their_files(repo: Path, home: Path, store: SnapshotStore) -> None:
+def test_submodules_and_nested_repositories_include_their_files(repo: Path, home: Path, store: SnapshotStore) -> None:
     library = make_repo(home / "library", {"core.py": "c", ".gitignore": "*.tmp\n"})
     run_git(repo, "submodule", "--quiet", "add", str(library), "sub")
     run_git(repo, "commit", "-qm", "sub")
@@ -172,7 +174,7 @@ def test_submodules_and_nested_repositories_give_their_files(repo: Path, home: P
     assert snapshot.dirty
 
 
-def test_a_second_work_tree_is_followed(repo: Path, home: Path, store: SnapshotStore) -> None:
+def test_second_work_tree_is_followed(repo: Path, home: Path, store: SnapshotStore) -> None:
     run_git(repo, "worktree", "add", "-q", "-b", "side", str(home / "side"))
     settle(store, home / "side")
     write(home / "side", {"side.py": ""})
@@ -183,7 +185,7 @@ def test_a_second_work_tree_is_followed(repo: Path, home: Path, store: SnapshotS
     assert paths_in(store, snapshot.hash) == CODE | {"side.py"}
 
 
-def test_odd_names_come_through_git(repo: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_odd_names_work_with_git(repo: Path, store: SnapshotStore, tmp_path: Path) -> None:
     for name in ODD_NAMES:
         Path(os.fsdecode(os.fsencode(repo) + b"/" + name)).write_bytes(name)
     untracked = store.take(repo)
@@ -210,7 +212,7 @@ def test_commands_in_the_repository_are_not_executed(repo: Path, store: Snapshot
     assert not (repo.parent / "sprung").exists()
 
 
-def test_taking_leaves_the_index_alone(repo: Path, store: SnapshotStore) -> None:
+def test_snapshot_leaves_the_index_unchanged(repo: Path, store: SnapshotStore) -> None:
     os.utime(repo / "train.py")
     before = (repo / ".git" / "index").stat()
     store.take(repo)
@@ -218,7 +220,7 @@ def test_taking_leaves_the_index_alone(repo: Path, store: SnapshotStore) -> None
     assert (before.st_ino, before.st_mtime_ns) == (after.st_ino, after.st_mtime_ns)
 
 
-def test_variables_about_another_repository_do_not_mislead(
+def test_variables_of_another_repository_are_ignored(
     repo: Path, home: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = make_repo(home / "other", {"o.py": ""})
@@ -227,7 +229,7 @@ def test_variables_about_another_repository_do_not_mislead(
     assert paths(store, repo) == CODE
 
 
-def test_a_work_tree_set_elsewhere_does_not_mislead(repo: Path, home: Path, store: SnapshotStore) -> None:
+def test_work_tree_setting_elsewhere_is_ignored(repo: Path, home: Path, store: SnapshotStore) -> None:
     run_git(repo, "config", "core.worktree", str(home))
     assert paths(store, repo) >= CODE
 
@@ -246,16 +248,14 @@ def test_without_git_the_snapshot_is_taken_and_says_so(
 
 
 @pytest.mark.parametrize("content", ["nonsense", "gitdir: ../nowhere"])
-def test_a_broken_repository_is_walked(home: Path, store: SnapshotStore, content: str) -> None:
+def test_broken_repository_is_walked(home: Path, store: SnapshotStore, content: str) -> None:
     write(home / "broken", {".git": content, "a.py": "1"})
     snapshot = store.take(home / "broken")
     assert paths_in(store, snapshot.hash) == {"a.py"}
     assert snapshot.notes[0].startswith("Listed without git: ")
 
 
-def test_a_git_that_hangs_is_given_up(
-    repo: Path, home: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_hanging_git_times_out(repo: Path, home: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write(home, {"bin/git": "#!/bin/sh\nexec sleep 60\n"})
     (home / "bin" / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f"{home}/bin:{os.environ['PATH']}")

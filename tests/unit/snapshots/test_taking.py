@@ -1,4 +1,4 @@
-"""A snapshot is the project's code as submitted: right, shared, whole, and restorable."""
+"""A snapshot is the project's code as submitted: correct, shared, complete, and restorable."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ def test_identical_trees_share_one_digest_and_objects(tmp_path: Path, store: Sna
     assert len(object_files(store)) == 2
 
 
-def test_the_state_folder_is_private_and_made_only_when_needed(project: Path, store: SnapshotStore) -> None:
+def test_state_folder_is_private_and_created_only_when_needed(project: Path, store: SnapshotStore) -> None:
     assert not store.folder.exists()
     assert (store.size(), store.digests()) == (0, [])
     store.take(project)
     assert store.folder.stat().st_mode & 0o777 == 0o700
 
 
-def test_an_empty_folder_has_a_snapshot(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_empty_folder_has_a_snapshot(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     snapshot = store.take(project)
     assert (snapshot.files, snapshot.bytes, snapshot.git_commit, snapshot.dirty) == (0, 0, None, None)
     store.materialize(snapshot.hash, tmp_path / "out")
     assert list((tmp_path / "out").iterdir()) == []
 
 
-def test_a_folder_that_is_not_there_is_said_so(project: Path, store: SnapshotStore) -> None:
+def test_missing_folder_is_reported(project: Path, store: SnapshotStore) -> None:
     with pytest.raises(NotFound, match="no folder"):
         store.take(project / "gone")
 
 
-def test_without_git_environments_caches_and_state_stay_out(project: Path, store: SnapshotStore) -> None:
+def test_without_git_environments_caches_and_state_are_excluded(project: Path, store: SnapshotStore) -> None:
     write(
         project,
         {
@@ -75,7 +75,7 @@ def test_sockets_and_fifos_are_left_out(project: Path, store: SnapshotStore) -> 
 
 @pytest.fixture(params=[1, 10_000_000, 1_000_000_000], ids=["this kernel", "10 ms", "1 s"])
 def tick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time stamps of a file system that is coarser than that of the machine."""
+    """Simulate a file system with coarser time stamps than the machine's clock."""
 
     def coarse(info: os.stat_result) -> SimpleNamespace:
         names = [name for name in dir(info) if name.startswith("st_")]
@@ -90,7 +90,7 @@ def tick(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.usefixtures("tick")
-def test_an_edit_of_equal_size_in_the_same_tick_is_noticed(project: Path, store: SnapshotStore) -> None:
+def test_edit_of_equal_size_in_the_same_tick_is_noticed(project: Path, store: SnapshotStore) -> None:
     seen = set()
     for number in range(200):
         (project / "train.py").write_text(f"{number:05d}")
@@ -99,13 +99,13 @@ def test_an_edit_of_equal_size_in_the_same_tick_is_noticed(project: Path, store:
 
 
 @pytest.mark.usefixtures("tick")
-def test_a_new_file_in_the_same_tick_is_noticed(project: Path, store: SnapshotStore) -> None:
+def test_new_file_in_the_same_tick_is_noticed(project: Path, store: SnapshotStore) -> None:
     for number in range(50):
         write(project, {f"lib/{number}.py": ""})
         assert store.take(project).files == number + 1
 
 
-def test_an_edit_with_the_old_time_put_back_is_noticed(project: Path, store: SnapshotStore) -> None:
+def test_edit_with_the_old_time_restored_is_noticed(project: Path, store: SnapshotStore) -> None:
     write(project, {"train.py": "one"})
     before, times = settle(store, project), (project / "train.py").stat()
     write(project, {"train.py": "two"})
@@ -120,9 +120,7 @@ def test_touching_a_file_changes_nothing(project: Path, store: SnapshotStore) ->
     assert store.take(project) == before
 
 
-def test_a_settled_tree_is_answered_without_listing_it_again(
-    project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_settled_tree_is_not_listed_again(project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write(project, {"train.py": "one"})
     before = settle(store, project)
     monkeypatch.setattr(tree, "list_tree", None)
@@ -147,14 +145,14 @@ def test_every_kind_of_change_in_a_subfolder_is_noticed(project: Path, store: Sn
     assert store.take(project).hash != before.hash
 
 
-def test_a_file_in_a_folder_that_was_empty_is_noticed(project: Path, store: SnapshotStore) -> None:
+def test_file_in_a_formerly_empty_folder_is_noticed(project: Path, store: SnapshotStore) -> None:
     (project / "empty").mkdir()
     settle(store, project)
     write(project, {"empty/new.py": "1"})
     assert paths(store, project) == {"empty/new.py"}
 
 
-def test_a_root_that_is_a_link_follows_where_it_points(tmp_path: Path, store: SnapshotStore) -> None:
+def test_linked_root_follows_its_target(tmp_path: Path, store: SnapshotStore) -> None:
     write(tmp_path, {"one/a.py": "1", "two/b.py": "2"})
     (tmp_path / "link").symlink_to("one")
     settle(store, tmp_path / "link")
@@ -164,7 +162,7 @@ def test_a_root_that_is_a_link_follows_where_it_points(tmp_path: Path, store: Sn
     assert paths(store, tmp_path / "link") == {"b.py"}
 
 
-def test_a_snapshot_restores_modes_links_and_odd_names(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_snapshot_restores_modes_links_and_odd_names(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     for name in ODD_NAMES:
         Path(os.fsdecode(os.fsencode(project) + b"/" + name)).write_bytes(name * 3)
     write(project, {"run.sh": "#!/bin/sh\n", "private": "k", "sub/data.txt": "d", "empty": ""})
@@ -189,7 +187,7 @@ def test_odd_names_survive_any_encoder(project: Path, store: SnapshotStore) -> N
     json.dumps(snapshot.to_dict(), ensure_ascii=False).encode("utf-8")
 
 
-def test_a_restore_needs_an_empty_place_and_a_known_digest(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_restore_needs_an_empty_folder_and_a_known_digest(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(project, {"a.py": "1"})
     digest = store.take(project).hash
     with pytest.raises(Conflict, match="not empty"):
@@ -199,7 +197,7 @@ def test_a_restore_needs_an_empty_place_and_a_known_digest(project: Path, store:
             store.materialize(wrong, tmp_path / "out")
 
 
-def test_a_damaged_object_is_never_restored(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_damaged_object_is_never_restored(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(project, {"a.py": "1" * 100})
     digest = store.take(project).hash
     object_files(store)[0].write_bytes(b"rwrong")
@@ -208,7 +206,7 @@ def test_a_damaged_object_is_never_restored(project: Path, store: SnapshotStore,
     assert list(tmp_path.glob("*out*")) == []
 
 
-def test_a_file_above_the_limit_is_recorded_and_not_kept(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_file_above_the_limit_is_recorded_but_not_stored(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(project, {"train.py": "1", "weights.bin": "w" * (MB + 1)})
     snapshot = store.take(project)
     assert (snapshot.skipped, snapshot.files, snapshot.bytes) == (("weights.bin",), 2, 1)
@@ -219,7 +217,7 @@ def test_a_file_above_the_limit_is_recorded_and_not_kept(project: Path, store: S
     assert store.take(project).hash != snapshot.hash
 
 
-def test_too_many_files_make_a_partial_snapshot_that_keeps_the_top(
+def test_too_many_files_make_a_partial_snapshot_that_keeps_the_top_folders(
     project: Path, store: SnapshotStore, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(tree, "MAX_FILES", 10)
@@ -244,8 +242,8 @@ def test_too_many_bytes_keep_the_small_files(
     assert store.take(project).skipped == ()
 
 
-def test_an_unreadable_file_is_named_and_not_fatal(project: Path) -> None:
-    """In a child of another user, as the tests may run as root, who may read everything."""
+def test_unreadable_file_is_named_and_not_fatal(project: Path) -> None:
+    """Runs in a child as another user, because root can read everything."""
     write(project, {"a.py": "1", "secret": "s", "closed/x.py": "1"})
     (project / "secret").chmod(0)
     (project / "closed").chmod(0)
@@ -271,7 +269,7 @@ def test_an_unreadable_file_is_named_and_not_fatal(project: Path) -> None:
     assert first["files"] == 3
 
 
-def test_files_that_come_go_and_grow_during_a_take_do_no_harm(project: Path, store: SnapshotStore) -> None:
+def test_files_that_appear_vanish_and_grow_during_a_snapshot_do_no_harm(project: Path, store: SnapshotStore) -> None:
     write(project, {f"lib/{number}.py": str(number) for number in range(50)})
     stop = threading.Event()
 

@@ -1,4 +1,4 @@
-"""Snapshots are kept whole through kills, several takers and collection."""
+"""Snapshots stay complete through kills, concurrent use and garbage collection."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KILLED = """
 """
 
 
-def test_a_killed_taker_leaves_no_broken_object(tmp_path: Path, project: Path) -> None:
+def test_killed_process_leaves_no_broken_object(tmp_path: Path, project: Path) -> None:
     for delay in (0.0, 0.003, 0.01, 0.03, 0.1):
         with subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(KILLED), str(project)], stdout=subprocess.PIPE
@@ -46,9 +46,7 @@ def test_a_killed_taker_leaves_no_broken_object(tmp_path: Path, project: Path) -
 
 
 @pytest.mark.parametrize("written", [0, 1, 2])
-def test_dying_between_write_and_rename_leaves_nothing_behind_for_good(
-    tmp_path: Path, project: Path, written: int
-) -> None:
+def test_files_left_between_write_and_rename_are_removed_later(tmp_path: Path, project: Path, written: int) -> None:
     write(project, {"a.py": "1", "b.py": "2"})
     code = f"""
         import os
@@ -74,7 +72,7 @@ def test_dying_between_write_and_rename_leaves_nothing_behind_for_good(
     assert_whole(store)
 
 
-def test_threads_and_processes_may_take_at_once(tmp_path: Path) -> None:
+def test_threads_and_processes_can_take_snapshots_at_once(tmp_path: Path) -> None:
     roots = [tmp_path / name for name in ("one", "two", "three")]
     for root in roots:
         write(root, {f"{number}.py": str(number) * 100 for number in range(100)})
@@ -97,7 +95,7 @@ def test_threads_and_processes_may_take_at_once(tmp_path: Path) -> None:
     assert_whole(SnapshotStore(tmp_path / "store", MB))
 
 
-def test_a_store_that_cannot_be_written_is_said_so(project: Path, store: SnapshotStore) -> None:
+def test_unwritable_store_is_reported(project: Path, store: SnapshotStore) -> None:
     write(project, {"a.py": "1"})
     store.folder.mkdir(parents=True)
     (store.folder / "incoming").write_text("in the way")
@@ -109,13 +107,13 @@ def test_a_store_that_cannot_be_written_is_said_so(project: Path, store: Snapsho
         SnapshotStore(project / "a.py" / "store", MB).take(project)
 
 
-def test_collect_frees_what_nobody_keeps(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_collect_frees_unreferenced_snapshots(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(project, {"a.py": "a" * 1000, "shared.py": "s"})
     old = store.take(project)
     write(project, {"a.py": "b" * 1000})
     new = store.take(project)
     before = store.size()
-    assert store.collect({new.hash}) == 0  # handed out a moment ago
+    assert store.collect({new.hash}) == 0  # returned a moment ago
     freed = store.collect({new.hash}, grace_seconds=0)
     assert freed > 0
     assert store.size() == before - freed
@@ -125,9 +123,7 @@ def test_collect_frees_what_nobody_keeps(project: Path, store: SnapshotStore, tm
     store.materialize(new.hash, tmp_path / "new")
 
 
-def test_a_collected_snapshot_is_written_anew_when_taken_again(
-    project: Path, store: SnapshotStore, tmp_path: Path
-) -> None:
+def test_collected_snapshot_is_written_again_when_retaken(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
     write(project, {"a.py": "1"})
     digest = settle(store, project).hash
     store.collect(set(), grace_seconds=0)
@@ -138,7 +134,7 @@ def test_a_collected_snapshot_is_written_anew_when_taken_again(
     assert_whole(store)
 
 
-def test_a_take_starts_the_grace_of_an_old_snapshot_anew(project: Path, store: SnapshotStore) -> None:
+def test_taking_an_old_snapshot_restarts_its_grace_period(project: Path, store: SnapshotStore) -> None:
     write(project, {"a.py": "1"})
     digest = store.take(project).hash
     long_ago = time.time() - 2 * GRACE_SECONDS
@@ -148,7 +144,9 @@ def test_a_take_starts_the_grace_of_an_old_snapshot_anew(project: Path, store: S
     assert store.digests() == [digest]
 
 
-def test_collect_keeps_what_is_kept_while_takes_go_on(project: Path, store: SnapshotStore, tmp_path: Path) -> None:
+def test_collect_keeps_referenced_snapshots_during_concurrent_takes(
+    project: Path, store: SnapshotStore, tmp_path: Path
+) -> None:
     write(project, {"shared.py": "s" * 500, "a.py": "start"})
     kept, stop = store.take(project).hash, threading.Event()
     taken: list[str] = []
