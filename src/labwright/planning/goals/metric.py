@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from labwright.domain.metrics.direction import MAXIMIZE, MINIMIZE, direction_of, words_of
@@ -44,10 +44,15 @@ class _Mention:
 
 
 def read_metric(tokens: Tokens, entry: EntryPoint) -> MetricReading:
-    found = MetricReading()
-    for mention in sorted(
-        _mentions(tokens, entry), key=lambda one: (tokens.line(one.start), not _is_called(tokens, one))
-    ):
+    reading = MetricReading()
+
+    def rank(mention: _Mention) -> tuple[int, bool]:
+        """Put newer lines first. In a line, `metric: X` wins over other metrics."""
+        place = tokens.before(mention.start, _GLUE)
+        is_called = tokens.at(place) in _METRIC and tokens.at(place - 1) != "secondary"
+        return tokens.line(mention.start), not is_called
+
+    for mention in sorted(_mentions(tokens, entry), key=rank):
         places = range(max(0, mention.start - 5), mention.start)
         near = [tokens.at(index) for index in places if tokens.is_free(index)]
         tokens.take(mention.start, mention.end)
@@ -60,20 +65,16 @@ def read_metric(tokens: Tokens, entry: EntryPoint) -> MetricReading:
             tokens.take(mention.end, guard_end)
             for place in (place for place in places if tokens.at(place) in _GUARDS):
                 tokens.take(place, place + 1)
-            found.guards.append(_goal(mention.metrics[0], [], found))
-        elif found.goal is None and not found.ambiguous:
-            _choose(mention, near, found)
-    if found.goal is None and not found.ambiguous:
-        found.missing = list(_missing(tokens, entry))
-        if not found.missing:
-            _assume(entry, found)
-    return found
-
-
-def _is_called(tokens: Tokens, mention: _Mention) -> bool:
-    """Return whether the goal says `metric: X`, which wins over other metrics in the same line."""
-    place = tokens.before(mention.start, _GLUE)
-    return tokens.at(place) in _METRIC and tokens.at(place - 1) != "secondary"
+            reading.guards.append(_goal(mention.metrics[0], [], reading))
+        elif reading.goal is None and not reading.ambiguous:
+            _choose(mention, near, reading)
+    if reading.goal is None and not reading.ambiguous:
+        reading.missing = list(_missing(tokens, entry))
+        known = [metric for metric in _whole_names(entry) if metric.direction]
+        only = known if len(known) == 1 else _held_out(known)
+        if not reading.missing and len(only) == 1:
+            reading.goal = MetricGoal(metric=only[0].name, direction=only[0].direction or "", assumed=ONLY_ONE)
+    return reading
 
 
 def _guard_end(tokens: Tokens, start: int) -> int:
@@ -86,33 +87,24 @@ def _guard_end(tokens: Tokens, start: int) -> int:
     return end
 
 
-def _choose(mention: _Mention, near: list[str], found: MetricReading) -> None:
-    held_out = [metric for metric in mention.metrics if set(words_of(metric.name)) & _HELD_OUT]
+def _choose(mention: _Mention, near: list[str], reading: MetricReading) -> None:
+    held_out = _held_out(mention.metrics)
     if len(mention.metrics) == 1:
-        found.goal = _goal(mention.metrics[0], near, found)
+        reading.goal = _goal(mention.metrics[0], near, reading)
     elif len(held_out) == 1:
-        found.goal = _goal(held_out[0], near, found, assumed="the one on held-out data")
+        reading.goal = _goal(held_out[0], near, reading, assumed="the one on held-out data")
     else:
-        found.ambiguous = [metric.name for metric in held_out or mention.metrics]
+        reading.ambiguous = [metric.name for metric in held_out or mention.metrics]
 
 
-def _goal(metric: LoggedMetric, near: list[str], found: MetricReading, *, assumed: str = "") -> MetricGoal:
+def _goal(metric: LoggedMetric, near: list[str], reading: MetricReading, *, assumed: str = "") -> MetricGoal:
     named = next((MAXIMIZE if word in _UP else MINIMIZE for word in reversed(near) if word in _UP | _DOWN), None)
     usual = metric.direction or direction_of(metric.name)
     if named and usual and named != usual:
-        found.warnings.append(f"{metric.name} is usually {usual}d; the goal says {named}.")
+        reading.warnings.append(f"{metric.name} is usually {usual}d; the goal says {named}.")
     if not named and not usual:
         assumed = "its direction is a guess"
     return MetricGoal(metric=metric.name, direction=named or usual or MAXIMIZE, assumed=assumed)
-
-
-def _assume(entry: EntryPoint, found: MetricReading) -> None:
-    """Take the only metric, or the only one on held-out data, if the goal names none."""
-    known = [metric for metric in _whole_names(entry) if metric.direction]
-    held_out = [metric for metric in known if set(words_of(metric.name)) & _HELD_OUT]
-    only = known if len(known) == 1 else held_out
-    if len(only) == 1:
-        found.goal = MetricGoal(metric=only[0].name, direction=only[0].direction or "", assumed=ONLY_ONE)
 
 
 def _mentions(tokens: Tokens, entry: EntryPoint) -> list[_Mention]:
@@ -146,6 +138,10 @@ def _wildcard_mentions(tokens: Tokens, entry: EntryPoint) -> Iterator[_Mention]:
             if match.start() in starts and match.end() in ends:
                 known = replace(metric, name=match[0], direction=metric.direction or direction_of(match[0]))
                 yield _Mention(starts[match.start()], ends[match.end()], (known,))
+
+
+def _held_out(metrics: Sequence[LoggedMetric]) -> list[LoggedMetric]:
+    return [metric for metric in metrics if set(words_of(metric.name)) & _HELD_OUT]
 
 
 def _whole_names(entry: EntryPoint) -> list[LoggedMetric]:

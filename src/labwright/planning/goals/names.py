@@ -66,39 +66,35 @@ def flag_names(entry: EntryPoint) -> list[FlagName]:
     """Return every name of every flag, longest first. Own names win over help texts, help texts over synonyms."""
     flags = sorted(entry.flags, key=lambda flag: (not flag.is_settable, flag.name.count("."), "/" in flag.name))
     helps = Counter(_help_name(flag) for flag in flags)
-    found: dict[tuple[str, ...], FlagName] = {}
+    names: dict[tuple[str, ...], FlagName] = {}
     for flag in flags:
-        for name, is_off in _own_names(flag):
-            _add(found, name, flag, is_off=is_off)
+        plain = plain_name(flag.name)
+        own_names = [flag.name, plain, flag.option.rstrip("="), flag.negative, *flag.aliases]
+        if flag.type == "bool":
+            own_names += [plain.removeprefix(prefix) for prefix in _ON if plain.startswith(prefix)]
+        has_opposite = flag.type == "bool" and not plain.startswith(_OFF)
+        for name in own_names:
+            if len(name.lstrip("-").rstrip("=")) > 1:
+                _add(names, name, flag, is_off=has_opposite and plain_name(name).startswith(_OFF))
     for flag in flags:
         if helps[_help_name(flag)] == 1:
-            _add(found, _help_name(flag), flag)
+            _add(names, _help_name(flag), flag)
     for flag in flags:
         own = {plain_name(name) for name in (flag.name, *flag.aliases)}
         for group in _SYNONYMS:
             for name in group if own & set(group) else ():
-                _add(found, name, flag)
+                _add(names, name, flag)
     for flag in flags:
         plain = plain_name(flag.name)
         prefix = next((prefix for prefix in _OFF if plain.startswith(prefix)), "")
         if flag.type == "bool" and prefix:
-            _add(found, plain.removeprefix(prefix), flag, is_off=True)
-    return sorted(found.values(), key=lambda name: -len(name.words))
+            _add(names, plain.removeprefix(prefix), flag, is_off=True)
+    return sorted(names.values(), key=lambda name: -len(name.words))
 
 
-def _add(found: dict[tuple[str, ...], FlagName], name: str, flag: Flag, *, is_off: bool = False) -> None:
+def _add(names: dict[tuple[str, ...], FlagName], name: str, flag: Flag, *, is_off: bool = False) -> None:
     for words in _spellings(name):
-        found.setdefault(words, FlagName(words, flag, is_off))
-
-
-def _own_names(flag: Flag) -> list[tuple[str, bool]]:
-    plain = plain_name(flag.name)
-    names = [flag.name, plain, flag.option.rstrip("="), flag.negative, *flag.aliases]
-    names += [plain.removeprefix(prefix) for prefix in _ON if flag.type == "bool" and plain.startswith(prefix)]
-    turned = flag.type == "bool" and not plain.startswith(_OFF)
-    return [
-        (name, turned and plain_name(name).startswith(_OFF)) for name in names if len(name.lstrip("-").rstrip("=")) > 1
-    ]
+        names.setdefault(words, FlagName(words, flag, is_off))
 
 
 def _help_name(flag: Flag) -> str:

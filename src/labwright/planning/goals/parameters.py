@@ -1,7 +1,7 @@
-"""What a goal varies and what it holds fixed, matched to the flags of the script.
+"""The flags that a goal varies or holds fixed, and their values.
 
-A flag is followed by its values. A line overrides the lines below it: answers and corrections come first. Where the
-text can mean several things, the flag is unclear and the user is asked.
+Values follow their flag. A line overrides the lines below it: answers and corrections come first. If the text can mean
+several things, the flag is unclear and the user is asked.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ _VARYING = frozenset({
 })  # fmt: skip
 _ADDING = frozenset({"add", "adding", "also", "plus", "include", "including"})
 _BESIDE_VALUES = SEPARATORS | {"at", "with", "try", "use", "using", "for", "(", "=", ":", "@", "-", ";"}
+_USING = ("with", "using", "use", "only")
 _FAR = 7  # words between `find the best` and the flag
 
 
@@ -79,25 +80,31 @@ class Parameters:
 
 
 def read_parameters(tokens: Tokens, entry: EntryPoint) -> Parameters:
-    found = Parameters()
+    result = Parameters()
     mentions = find_mentions(tokens, entry)
     for number, mention in enumerate(mentions):
         until = mentions[number + 1].start if number + 1 < len(mentions) else len(tokens)
         if tokens.is_free(mention.start):  # else it is the unit of the values before it
-            _read_mention(tokens, mention, min(until, tokens.clause_end(mention.end)), found)
-    _add_to_lists(found)
-    _read_choices(tokens, entry, found)
-    decided = found.settled | {one.flag.name for one in found.unclear}
-    found.open = [(flag, count) for flag, count in found.open if flag.name not in decided]
-    _check_pairs(found, entry)
-    _check_loose_numbers(tokens, found, entry)
-    found.missing = missing_parameters(tokens)
-    return found
+            _read_mention(tokens, mention, min(until, tokens.clause_end(mention.end)), result)
+    for flag, values in result.added:  # join the values of `add lr 0.5` to those that another line lists
+        listed = next((variation for variation in result.variations if variation.flag == flag.name), None)
+        if listed is None:
+            _keep(flag, values, "listed", "", 0, result)
+        else:
+            joined = replace(listed, values=typed(flag, (*listed.values, *values)))
+            result.variations[result.variations.index(listed)] = joined
+    _read_choices(tokens, entry, result)
+    decided = result.settled | {unclear.flag.name for unclear in result.unclear}
+    result.open = [(flag, count) for flag, count in result.open if flag.name not in decided]
+    _check_pairs(result, entry)
+    _check_loose_numbers(tokens, result, entry)
+    result.missing = missing_parameters(tokens)
+    return result
 
 
-def _read_mention(tokens: Tokens, mention: Mention, stop: int, found: Parameters) -> None:
+def _read_mention(tokens: Tokens, mention: Mention, stop: int, result: Parameters) -> None:
     flag, line = mention.flag, tokens.line(mention.start)
-    is_older = found.lines.setdefault(flag.name, line) != line
+    is_older = result.lines.setdefault(flag.name, line) != line
     adding = tokens.before(mention.start, _ARTICLES | {"try", "test", "run"})
     adds = tokens.at(adding) in _ADDING
     division, counted_from = count_before(tokens, mention.start)
@@ -105,34 +112,39 @@ def _read_mention(tokens: Tokens, mention: Mention, stop: int, found: Parameters
     after = values_after(tokens, mention.end, stop, flag, division)
     if after is None and flag.is_settable and flag.type == "str" and not flag.choices and flag.role is None:
         after = words_after(tokens, mention.end, stop)
-    if is_older and flag.name in found.settled and not adds:
+    if is_older and flag.name in result.settled and not adds:
         tokens.take(mention.start, after.end if after else mention.end)
         return
     if (negation := _negation(tokens, mention.start)) is not None:
         end = after.end if after else mention.end
         text = f"“{tokens.shown(negation, end)[:80]}” excludes something. Which values of {flag.name} should be tried?"
-        found.unclear.append(Unclear(flag, text, _default_value(flag)))
+        has_default = flag.default is not None and not isinstance(flag.default, list | tuple)
+        result.unclear.append(Unclear(flag, text, (str(flag.default),) if has_default else ()))
         tokens.take(negation, end)
     elif (switch := _switch(tokens, mention)) is not None:
         start, end, values = switch
         tokens.take(start, end)
-        _keep_switch(flag, values, tokens.shown(start, end), mention, found)
+        text = tokens.shown(start, end)
+        if flag.type == "bool":
+            states = tuple(value is not mention.is_off for value in values)
+            _keep(flag, states, "switch", text, mention.start, result)
+        else:
+            zero = ("0",) if flag.type in ("int", "float") else ()
+            result.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{text}” mean?", zero))
     elif after is not None:
         tokens.take(counted_from, mention.start)
-        _keep_after(tokens, mention, after, stop, adding if adds else None, found)
-    elif before is not None and _are_values(flag, before[0]):
+        _keep_after(tokens, mention, after, stop, adding if adds else None, result)
+    elif before is not None and (  # `5 epochs` is a value, `3 learning rates` is a count
+        len(before[0]) > 1
+        or flag.role in (Role.EPOCHS, Role.STEPS)
+        or (flag.type == "float" and isinstance(before[0][0], float))
+    ):
         values, start = before
         tokens.take(start, mention.end)
-        _keep(flag, values, "listed", tokens.shown(start, mention.end), mention.start, found)
+        _keep(flag, values, "listed", tokens.shown(start, mention.end), mention.start, result)
     else:
         tokens.take(counted_from, mention.end)
-        _keep_bare(tokens, mention, division.count, found)
-
-
-def _are_values(flag: Flag, values: tuple[Any, ...]) -> bool:
-    """Return whether numbers in front of a flag are its values: `5 epochs` is one value, `3 learning rates` a count."""
-    is_length = flag.role in (Role.EPOCHS, Role.STEPS)
-    return len(values) > 1 or is_length or (flag.type == "float" and isinstance(values[0], float))
+        _keep_bare(tokens, mention, division.count, result)
 
 
 def _negation(tokens: Tokens, start: int) -> int | None:
@@ -161,23 +173,14 @@ def _switch(tokens: Tokens, mention: Mention) -> tuple[int, int, tuple[bool, ...
     return None
 
 
-def _keep_switch(flag: Flag, values: tuple[bool, ...], text: str, mention: Mention, found: Parameters) -> None:
-    if flag.type == "bool":
-        turned = tuple(value is not mention.is_off for value in values)
-        _keep(flag, turned, "switch", text, mention.start, found)
-        return
-    zero = ("0",) if flag.type in ("int", "float") else ()
-    found.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{text}” mean?", zero))
-
-
 def _keep_after(
-    tokens: Tokens, mention: Mention, after: ValueList, stop: int, adding: int | None, found: Parameters
+    tokens: Tokens, mention: Mention, after: ValueList, stop: int, adding: int | None, result: Parameters
 ) -> None:
     flag, text = mention.flag, tokens.shown(mention.start, after.end)
     left_over = [place for place in range(after.end, _own_end(tokens, stop)) if _is_loose(tokens, place)]
     if left_over or not after.is_clear or _has_rows(tokens, mention.end, after.end, stop, flag):
         whole = tokens.shown(mention.start, stop)[:80]
-        found.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{whole}” mean?"))
+        result.unclear.append(Unclear(flag, f"Which values of {flag.name} does “{whole}” mean?"))
         tokens.take(mention.start, max([after.end, *(place + 1 for place in left_over)]))
         return
     if [tokens.at(after.end), tokens.at(after.end + 1)] == ["as", "well"] or tokens.at(after.end) == "too":
@@ -186,11 +189,11 @@ def _keep_after(
     tokens.take(mention.start if adding is None else adding, after.end)
     if after.too_many:
         text = f"“{text[:80]}” requests {after.too_many:,} values of {flag.name}; a plan tries at most {MOST_VALUES}."
-        found.unclear.append(Unclear(flag, f"{text} Which values should be tried?"))
+        result.unclear.append(Unclear(flag, f"{text} Which values should be tried?"))
     elif adding is not None and not unfit(flag, after.values):
-        found.added.append((flag, typed(flag, after.values)))
+        result.added.append((flag, typed(flag, after.values)))
     else:
-        _keep(flag, after.values, after.scale, text, mention.start, found, note=after.note)
+        _keep(flag, after.values, after.scale, text, mention.start, result, note=after.note)
 
 
 def _own_end(tokens: Tokens, stop: int) -> int:
@@ -210,119 +213,104 @@ def _has_rows(tokens: Tokens, start: int, end: int, stop: int, flag: Flag) -> bo
     return beside or bool(set(texts) & set("([{")) or len(set(texts[: end - start]) & SEPARATORS) > 1
 
 
-def _keep_bare(tokens: Tokens, mention: Mention, count: int | None, found: Parameters) -> None:
+def _keep_bare(tokens: Tokens, mention: Mention, count: int | None, result: Parameters) -> None:
     near = {tokens.at(index) for index in range(max(0, mention.start - _FAR), mention.start)}
-    if mention.flag.name in found.settled:
+    if mention.flag.name in result.settled:
         return
     if count is None and not near & _VARYING:
-        found.named_only.append(mention.flag)
+        result.named_only.append(mention.flag)
     elif not mention.flag.is_settable:
-        found.unsettable.append(mention.flag)
-    elif mention.flag.name not in {flag.name for flag, _count in found.open}:
-        found.open.append((mention.flag, count))
+        result.unsettable.append(mention.flag)
+    elif mention.flag.name not in {flag.name for flag, _count in result.open}:
+        result.open.append((mention.flag, count))
 
 
 def _keep(
-    flag: Flag, values: tuple[Any, ...], scale: str, text: str, place: int, found: Parameters, *, note: str = ""
+    flag: Flag, values: tuple[Any, ...], scale: str, text: str, place: int, result: Parameters, *, note: str = ""
 ) -> None:
     """Record values of a flag. Further values in the same line join them: `lr 0.1 and lr 0.01`."""
     if not flag.is_settable:
-        found.unsettable.append(flag)
+        result.unsettable.append(flag)
         return
     if wrong := unfit(flag, values):
         bad = ", ".join(map(str, wrong[:3]))
-        found.unclear.append(Unclear(flag, f"{flag.name} does not take {bad}. Which values should be tried?"))
+        result.unclear.append(Unclear(flag, f"{flag.name} does not take {bad}. Which values should be tried?"))
         return
-    before = next((variation for variation in found.variations if variation.flag == flag.name), None)
-    earlier = before.values if before else (found.fixed[flag.name],) if flag.name in found.fixed else ()
-    found.given.append(Given(place, flag.name, typed(flag, values)))
+    before = next((variation for variation in result.variations if variation.flag == flag.name), None)
+    earlier = before.values if before else (result.fixed[flag.name],) if flag.name in result.fixed else ()
+    result.given.append(Given(place, flag.name, typed(flag, values)))
     together = typed(flag, (*earlier, *values))
     if len(together) == 1:
-        found.fixed[flag.name] = together[0]
+        result.fixed[flag.name] = together[0]
         return
-    found.fixed.pop(flag.name, None)
+    result.fixed.pop(flag.name, None)
     made = Variation(flag=flag.name, values=together, scale="listed" if earlier else scale, words=text, note=note)
     if before:
-        found.variations[found.variations.index(before)] = made
+        result.variations[result.variations.index(before)] = made
     else:
-        found.variations.append(made)
+        result.variations.append(made)
 
 
-def _add_to_lists(found: Parameters) -> None:
-    """Join the values of `add lr 0.5` to those that another line lists."""
-    for flag, values in found.added:
-        listed = next((variation for variation in found.variations if variation.flag == flag.name), None)
-        if listed is None:
-            _keep(flag, values, "listed", "", 0, found)
-            continue
-        joined = replace(listed, values=typed(flag, (*listed.values, *values)))
-        found.variations[found.variations.index(listed)] = joined
-
-
-def _read_choices(tokens: Tokens, entry: EntryPoint, found: Parameters) -> None:
+def _read_choices(tokens: Tokens, entry: EntryPoint, result: Parameters) -> None:
     """Read the names of choices anywhere: `constant vs linear schedule`, `with adam`."""
     for flag in entry.flags:
-        if not flag.is_settable or not flag.choices or flag.name in found.settled:
+        if not flag.is_settable or not flag.choices or flag.name in result.settled:
             continue
         known = {str(choice).lower(): choice for choice in flag.choices}
         named = [i for i, token in enumerate(tokens.tokens) if token.is_word and token.text in known]
         named = [i for i in named if tokens.is_free(i) and tokens.line(i) == tokens.line(named[0])]
         values = tuple(dict.fromkeys(known[tokens.at(i)] for i in named))
-        if not named or (len(values) == 1 and all(_may_be_any_word(tokens, i) for i in named)):
+        clear = [i for i in named if not tokens.tokens[i].is_filler or tokens.at(i - 1) in _USING]
+        if not named or (len(values) == 1 and not clear):  # `mean` or `test` may be an ordinary word of the goal
             continue
         negated = next((start for i in named if (start := _negation(tokens, i)) is not None), None)
         for index in named:
             tokens.take(index, index + 1)
-            found.given.append(Given(index, flag.name, (known[tokens.at(index)],)))
+            result.given.append(Given(index, flag.name, (known[tokens.at(index)],)))
         if negated is not None:
             kept = ", ".join(str(choice) for choice in flag.choices if choice not in values)
             text = f"“{tokens.shown(negated, named[-1] + 1)[:80]}” excludes something."
             text = f"{text} Which values of {flag.name} should be tried?"
-            found.unclear.append(Unclear(flag, text, (kept,) if kept else ()))
+            result.unclear.append(Unclear(flag, text, (kept,) if kept else ()))
         elif len(values) > 1:
-            found.variations.append(
+            result.variations.append(
                 Variation(flag=flag.name, values=values, words=tokens.shown(named[0], named[-1] + 1))
             )
         else:
-            found.fixed[flag.name] = values[0]
-        found.lines.setdefault(flag.name, tokens.line(named[0]))
+            result.fixed[flag.name] = values[0]
+        result.lines.setdefault(flag.name, tokens.line(named[0]))
 
 
-def _may_be_any_word(tokens: Tokens, index: int) -> bool:
-    """Return whether a single choice such as `mean` or `test` may be an ordinary word of the goal."""
-    return tokens.tokens[index].is_filler and tokens.at(index - 1) not in ("with", "using", "use", "only")
-
-
-def _check_pairs(found: Parameters, entry: EntryPoint) -> None:
+def _check_pairs(result: Parameters, entry: EntryPoint) -> None:
     """Ask about values that belong to one value of another flag: `sgd lr 0.1 and adam lr 0.001`.
 
     Plans try whole grids, which would add combinations that the goal does not name.
     """
-    given = sorted(found.given, key=lambda one: one.place)
+    given = sorted(result.given, key=lambda item: item.place)
     chosen = {flag.name for flag in entry.flags if flag.choices}
-    for name in sorted(dict.fromkeys(one.flag for one in given), key=lambda name: name in chosen):
-        places = [i for i, one in enumerate(given) if one.flag == name]
-        between = {one.flag for one in given[places[0] : places[-1] + 1]} - {name}
-        is_paired = len({given[i].values for i in places}) > 1 and name in {v.flag for v in found.variations}
-        others = [other for other in between if len({one.values for one in given if one.flag == other}) > 1]
+    for name in sorted(dict.fromkeys(item.flag for item in given), key=lambda name: name in chosen):
+        places = [i for i, item in enumerate(given) if item.flag == name]
+        between = {item.flag for item in given[places[0] : places[-1] + 1]} - {name}
+        is_paired = len({given[i].values for i in places}) > 1 and name in {v.flag for v in result.variations}
+        others = [other for other in between if len({item.values for item in given if item.flag == other}) > 1]
         flag = entry.flag(name)
         if not is_paired or not others or flag is None:
             continue
-        varied = {variation.flag: variation.values for variation in found.variations}
+        varied = {variation.flag: variation.values for variation in result.variations}
         grid = "; ".join(f"{flag} {', '.join(map(str, varied[flag]))}" for flag in (*others, name) if flag in varied)
         text = (
             f"The goal names {name} separately for each {others[0]}. A plan tries every value with every other: "
             "which grid should it be? The rest can be a second plan."
         )
-        found.unclear.append(Unclear(replace(flag, name=""), text, (grid,)))
+        result.unclear.append(Unclear(replace(flag, name=""), text, (grid,)))
         return
 
 
-def _check_loose_numbers(tokens: Tokens, found: Parameters, entry: EntryPoint) -> None:
+def _check_loose_numbers(tokens: Tokens, result: Parameters, entry: EntryPoint) -> None:
     """Ask about a number beside values that belongs to no flag: `adam at 1e-3`, `lr 0.1; 0.2`, `lr 0.1, patience 7`."""
-    known = {one.place for one in found.given}
+    known = {item.place for item in result.given}
     clauses = {tokens.clause_end(place) for place in known}
-    newest = min(found.lines.values(), default=0)
+    newest = min(result.lines.values(), default=0)
     for index in range(len(tokens)):
         if not _is_loose(tokens, index) or tokens.line(index) > newest:
             continue
@@ -331,7 +319,7 @@ def _check_loose_numbers(tokens: Tokens, found: Parameters, entry: EntryPoint) -
         if owner in known or is_beside or tokens.clause_end(index) in clauses:
             number, around = tokens.shown(index, index + 1), tokens.shown(max(0, owner), index + 1)[:80]
             text = f"Which flag does {number} in “{around}” belong to? Name it with its values."
-            found.unclear.append(Unclear(replace(entry.flags[0], name=""), text))
+            result.unclear.append(Unclear(replace(entry.flags[0], name=""), text))
             return
 
 
@@ -343,17 +331,13 @@ def _is_loose(tokens: Tokens, index: int) -> bool:
     return following is None or not following.is_word or following.text in SEPARATORS | {"for", "with", "on", "at"}
 
 
-def compare_with_default(entry: EntryPoint, found: Parameters) -> None:
+def compare_with_default(entry: EntryPoint, result: Parameters) -> None:
     """If the goal names one value of one flag and nothing else to vary, compare it with the script's default."""
-    subjects = [flag for flag in entry.flags if flag.name in found.fixed and flag.role is None]
-    if found.variations or found.open or found.unclear or found.missing or len(subjects) != 1:
+    subjects = [flag for flag in entry.flags if flag.name in result.fixed and flag.role is None]
+    if result.variations or result.open or result.unclear or result.missing or len(subjects) != 1:
         return
-    flag, value = subjects[0], found.fixed[subjects[0].name]
+    flag, value = subjects[0], result.fixed[subjects[0].name]
     if flag.default is not None and flag.default != value:
-        del found.fixed[flag.name]
+        del result.fixed[flag.name]
         note = f"the goal names {value}; the default in {entry.path} is {flag.default}"
-        found.variations.append(Variation(flag=flag.name, values=(flag.default, value), note=note))
-
-
-def _default_value(flag: Flag) -> tuple[str, ...]:
-    return () if flag.default is None or isinstance(flag.default, list | tuple) else (str(flag.default),)
+        result.variations.append(Variation(flag=flag.name, values=(flag.default, value), note=note))

@@ -28,48 +28,50 @@ def about_script(script: ScriptReading) -> Question:
     return Question(about="script", text=text, suggestions=script.candidates)
 
 
-def about_parameters(found: Parameters, entry: EntryPoint) -> list[Question]:
+def about_parameters(parameters: Parameters, entry: EntryPoint) -> list[Question]:
     asked = [
-        Question(about="values", text=one.text, suggestions=one.suggestions or _values(one.flag), subject=one.flag.name)
-        for one in found.unclear
+        Question(
+            about="values",
+            text=unclear.text,
+            suggestions=unclear.suggestions or _values(unclear.flag),
+            subject=unclear.flag.name,
+        )
+        for unclear in parameters.unclear
     ]
-    for flag, count in found.open:
+    for flag, count in parameters.open:
         text = f"Which values of {flag.name} should be tried?"
         asked.append(Question(about="values", text=text, suggestions=_values(flag, count), subject=flag.name))
-    return asked if asked or found.variations else [_what_to_vary(found, entry)]
+    return asked if asked or parameters.variations else [_what_to_vary(parameters, entry)]
 
 
-def _what_to_vary(found: Parameters, entry: EntryPoint) -> Question:
+def _what_to_vary(parameters: Parameters, entry: EntryPoint) -> Question:
     flags = {
         flag.name: flag
         for flag in entry.flags
         if flag.is_settable and flag.role is None and flag.type in ("int", "float", "bool")
     }
-    names = [*(flag.name for flag in found.named_only if flag.name in flags), *flags]
-    fixed = found.unsettable[:1]
+    names = [*(flag.name for flag in parameters.named_only if flag.name in flags), *flags]
+    fixed = parameters.unsettable[:1]
     if not fixed and entry.flags and not any(flag.is_settable for flag in entry.flags):
         fixed = [entry.flags[0]]
     if fixed:
-        text = _how_to_make_a_flag(fixed[0], entry, has_others=bool(flags))
-    elif found.missing:
-        text = f"{entry.path} has no flag for {found.missing[0]}. What should be varied?"
-        names = [*get_close_matches(found.missing[0], names, n=2), *names]
+        # Planning does not change code, so the user has to add the flag. The next answer reads the project again.
+        flag, kind = fixed[0], fixed[0].type if fixed[0].type in ("int", "float") else "str"
+        option = flag.name.lower().replace("_", "-")
+        line = f'parser.add_argument("--{option}", type={kind}, default={flag.default!r})'
+        text = (
+            f"{flag.name} is fixed at {flag.where or entry.path}; it cannot be set from outside. "
+            f"Make it a flag there, such as {line}, then answer with the values to try."
+            f"{' What else should be varied?' if flags else ''}"
+        )
+    elif parameters.missing:
+        text = f"{entry.path} has no flag for {parameters.missing[0]}. What should be varied?"
+        names = [*get_close_matches(parameters.missing[0], names, n=2), *names]
     else:
         text = f"What should be varied in {entry.path}, and over which values?"
     suggestions = [f"{name} {values[0]}" for name in dict.fromkeys(names) if (values := _values(flags[name]))]
-    requested = [*(flag.name for flag in found.unsettable), *found.missing, ""]
+    requested = [*(flag.name for flag in parameters.unsettable), *parameters.missing, ""]
     return Question(about="vary", text=text, suggestions=tuple(suggestions[:4]), subject=requested[0])
-
-
-def _how_to_make_a_flag(fixed: Flag, entry: EntryPoint, *, has_others: bool) -> str:
-    """Planning does not change code, so the user has to add the flag; the next answer reads the project again."""
-    name, kind = fixed.name.lower().replace("_", "-"), fixed.type if fixed.type in ("int", "float") else "str"
-    line = f'parser.add_argument("--{name}", type={kind}, default={fixed.default!r})'
-    other = " What else should be varied?" if has_others else ""
-    return (
-        f"{fixed.name} is fixed at {fixed.where or entry.path}; it cannot be set from outside. "
-        f"Make it a flag there, such as {line}, then answer with the values to try.{other}"
-    )
 
 
 def _values(flag: Flag, count: int | None = None) -> tuple[str, ...]:
@@ -98,14 +100,14 @@ def _listed(values: list[float]) -> str:
     return ", ".join(f"{value:.6g}" for value in values)
 
 
-def about_metric(found: MetricReading, entry: EntryPoint) -> list[Question]:
-    if found.goal:
+def about_metric(reading: MetricReading, entry: EntryPoint) -> list[Question]:
+    if reading.goal:
         return []
-    names = tuple(found.ambiguous or [metric.name for metric in entry.metrics[:5]])
-    if found.ambiguous:
+    names = tuple(reading.ambiguous or [metric.name for metric in entry.metrics[:5]])
+    if reading.ambiguous:
         text = "Which of these metrics decides?"
-    elif found.missing:
-        text = f"{entry.path} does not seem to report {found.missing[0]}. Which metric should rank the runs?"
+    elif reading.missing:
+        text = f"{entry.path} does not seem to report {reading.missing[0]}. Which metric should rank the runs?"
     elif names:
         text = "Which metric should rank the runs?"
     else:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from labwright.planning.goals import questions
-from labwright.planning.goals.facts import Budget, GoalReading, Question, Variation
+from labwright.planning.goals.facts import GoalReading, Question, Variation
 from labwright.planning.goals.limits import Seeds, read_budget, read_seeds
 from labwright.planning.goals.metric import MetricReading, read_metric
 from labwright.planning.goals.parameters import Parameters, compare_with_default, read_parameters
@@ -49,49 +49,51 @@ def read_goal(text: str, scan: ProjectScan) -> GoalReading:
 def _read_for(entry: EntryPoint, tokens: Tokens, warnings: list[str]) -> GoalReading:
     seeds, budget = read_seeds(tokens), read_budget(tokens)
     metric = read_metric(tokens, entry)
-    found = read_parameters(tokens, entry)
-    held = _held_value(entry, found, seeds) if _repeats_one(tokens) else None
+    parameters = read_parameters(tokens, entry)
+    held = _held_value(entry, parameters, seeds) if _repeats_one(tokens) else None
     if held is None:
-        compare_with_default(entry, found)
-    asked: list[Question] = [] if held else questions.about_parameters(found, entry)
+        compare_with_default(entry, parameters)
+    asked: list[Question] = [] if held else questions.about_parameters(parameters, entry)
     asked += questions.about_metric(metric, entry)
     asked += questions.about_seeds(seeds)
     defaults = {flag.name: flag.default for flag in entry.flags}
     reading = GoalReading(
         text=tokens.text,
         script=entry.name,
-        variations=tuple(found.variations),
-        fixed=found.fixed,
+        variations=tuple(parameters.variations),
+        fixed=parameters.fixed,
         held=held,
         seeds=seeds.values,
         goal=metric.goal,
         guards=tuple(metric.guards),
-        baseline={variation.flag: defaults.get(variation.flag) for variation in found.variations},
+        baseline={variation.flag: defaults.get(variation.flag) for variation in parameters.variations},
         budget=budget,
         questions=tuple(asked[: questions.MOST]),
         unread=_unread(tokens),
     )
-    warnings = [*warnings, *_warnings(entry, found, metric, seeds), *_over_budget(reading, budget)]
+    warnings = [*warnings, *_warnings(entry, parameters, metric, seeds)]
+    if budget.runs and reading.run_count > budget.runs:
+        warnings.append(f"The grid has {reading.run_count} runs; the goal allows {budget.runs}.")
     return replace(reading, warnings=tuple(warnings))
 
 
-def _warnings(entry: EntryPoint, found: Parameters, metric: MetricReading, seeds: Seeds) -> list[str]:
+def _warnings(entry: EntryPoint, parameters: Parameters, metric: MetricReading, seeds: Seeds) -> list[str]:
     warnings = list(metric.warnings)
-    warnings += [f"{flag.name} is fixed at {flag.where}; it cannot be set from outside." for flag in found.unsettable]
-    warnings += [f"{entry.path} has no flag for {name}." for name in found.missing]
-    warnings += [f"{one.flag}: {one.note}." for one in found.variations if one.note and one.scale == "linear"]
-    decided = found.settled | {flag.name for flag, _count in found.open} | {one.flag.name for one in found.unclear}
-    bare = dict.fromkeys(flag.name for flag in found.named_only if flag.name not in decided)
+    warnings += [
+        f"{flag.name} is fixed at {flag.where}; it cannot be set from outside." for flag in parameters.unsettable
+    ]
+    warnings += [f"{entry.path} has no flag for {name}." for name in parameters.missing]
+    warnings += [f"{item.flag}: {item.note}." for item in parameters.variations if item.note and item.scale == "linear"]
+    decided = (
+        parameters.settled
+        | {flag.name for flag, _count in parameters.open}
+        | {item.flag.name for item in parameters.unclear}
+    )
+    bare = dict.fromkeys(flag.name for flag in parameters.named_only if flag.name not in decided)
     warnings += [f"{name} is named without a value, so it keeps its default in {entry.path}." for name in bare]
     if len(seeds.values) > 1 and not entry.flags_for(Role.SEED):
         warnings.append(f"{entry.path} has no seed flag, so its seeds cannot be set from outside.")
     return warnings
-
-
-def _over_budget(reading: GoalReading, budget: Budget) -> list[str]:
-    if not budget.runs or reading.run_count <= budget.runs:
-        return []
-    return [f"The grid has {reading.run_count} runs; the goal allows {budget.runs}."]
 
 
 def _repeats_one(tokens: Tokens) -> bool:
@@ -104,13 +106,15 @@ def _repeats_one(tokens: Tokens) -> bool:
     return repeats and not words & _SEARCHING
 
 
-def _held_value(entry: EntryPoint, found: Parameters, seeds: Seeds) -> Variation | None:
+def _held_value(entry: EntryPoint, parameters: Parameters, seeds: Seeds) -> Variation | None:
     """Return one flag with one value, which makes the single configuration a grid of one."""
-    is_open = found.variations or found.open or found.unclear or found.missing or found.unsettable
+    is_open = (
+        parameters.variations or parameters.open or parameters.unclear or parameters.missing or parameters.unsettable
+    )
     if is_open or len(seeds.values) < 2 or not entry.flags_for(Role.SEED):
         return None
     own: dict[str, Any] = {flag.name: flag.default for flag in entry.flags if flag.is_settable and flag.role is None}
-    fixed = {name: value for name, value in found.fixed.items() if name in own}
+    fixed = {name: value for name, value in parameters.fixed.items() if name in own}
     values = {name: value for name, value in (fixed or own).items() if value is not None}
     name = next(iter(values), None)
     return None if name is None else Variation(flag=name, values=(values[name],), note="held: only the seeds vary")

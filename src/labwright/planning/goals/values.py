@@ -155,19 +155,15 @@ def _items(tokens: Tokens, index: int, stop: int, flag: Flag, *, skip_counts: bo
 def _item(tokens: Tokens, index: int, flag: Flag, *, skip_counts: bool) -> Any:
     number, text = tokens.number(index), tokens.at(index)
     if number is not None:
-        is_count = text.isalpha() or (skip_counts and _counts(tokens, index, flag))  # `three` is only a count
-        return None if is_count else number
+        following = tokens.at(index + 1)
+        if following == "x":  # `2x` is a count; a single `x` is between two parameters
+            counts_other = tokens.tokens[index].end == tokens.tokens[index + 1].start
+        else:
+            counts_other = following in _COUNTED and not _is_own_unit(tokens, index + 1, flag)  # `3 seeds`
+        return None if text.isalpha() or (skip_counts and counts_other) else number  # `three` is only a count
     if flag.type == "bool":
         return _SWITCHES.get(text)
     return next((choice for choice in flag.choices if str(choice).lower() == text), None)
-
-
-def _counts(tokens: Tokens, index: int, flag: Flag) -> bool:
-    """Return whether a number counts something else: `3 seeds`, `2x`. A single `x` is between two parameters."""
-    following = tokens.at(index + 1)
-    if following == "x":
-        return tokens.tokens[index].end == tokens.tokens[index + 1].start
-    return following in _COUNTED and not _is_own_unit(tokens, index + 1, flag)
 
 
 def _is_own_unit(tokens: Tokens, index: int, flag: Flag) -> bool:
