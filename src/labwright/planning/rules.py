@@ -1,4 +1,4 @@
-"""What the offline model answers for planning: the rules for goals, and templates for code. No language model."""
+"""The offline model for planning: rules read goals, and templates write code. It is not a language model."""
 
 from __future__ import annotations
 
@@ -43,7 +43,11 @@ def digest(request: Request[ReportDigest]) -> ReportDigest:
         goal=reading.text.strip(),
         assumptions=_assumptions(request, reading),
         variables=tuple(variation.flag for variation in reading.variations),
-        expected_outputs=_outputs(reading),
+        expected_outputs=(
+            f"a table of {reading.goal.metric if reading.goal else 'the metric'} for each configuration",
+            "the best configuration",
+            "how it compares with the baseline",
+        ),
         missing=tuple(AskedQuestion(**asdict(question)) for question in questions),
     )
 
@@ -57,7 +61,14 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
         title=_title(request.given["plan"], reading),
         objective=_objective(reading),
         script=entry.name,
-        parameters=tuple(_parameter(variation) for variation in reading.variations),
+        parameters=tuple(
+            PlannedParameter(
+                flag=variation.flag,
+                values=variation.values,
+                rationale=variation.note or _SCALES.get(variation.scale, "the goal names these values"),
+            )
+            for variation in reading.variations
+        ),
         fixed=reading.fixed,
         seeds=seeds,
         metric=reading.goal.metric,
@@ -71,7 +82,7 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
 
 
 def _gpus_by_rule(cluster: Cluster, entry: EntryPoint) -> int:
-    """Slurm gives a job the GPUs that it asks for and no other; elsewhere a run has one where there are any."""
+    """Return how many GPUs to request. Slurm gives a job only those it requests; elsewhere a run gets one by itself."""
     on_gpus = bool(entry.cuda_only) or bool(_ON_GPUS & set(entry.imports))
     return 1 if cluster.type is ClusterType.SLURM and cluster.gpu_count and on_gpus else 0
 
@@ -94,24 +105,30 @@ RULES: Mapping[str, Rule] = {
 
 def _reading(request: Request[Any]) -> GoalReading:
     scan: ProjectScan = request.given["scan"]
-    words = _words(request)
+    text = _goal_text(request)
     plan: str = request.given["plan"]
-    if not plan:
-        told = read_goal(words, scan)
-        return _with_held(_with_report(told, request) if _needs_report(told, request) else told)
-    wishes = "\n".join(part for part in (request.feedback, request.given.get("wishes", "")) if part)
-    return _of_saved_plan(read(plan).sections, words, wishes, scan)
+    if plan:
+        wishes = "\n".join(part for part in (request.feedback, request.given.get("wishes", "")) if part)
+        return _read_saved_plan(read(plan).sections, text, wishes, scan)
+    reading = read_goal(text, scan)
+    if _needs_report(reading, request):
+        reading = _with_report(reading, request)
+    if reading.held is None:
+        return reading
+    # Only the seeds vary: the grid is the one configuration.
+    fixed = {name: value for name, value in reading.fixed.items() if name != reading.held.flag}
+    return replace(reading, variations=(reading.held,), fixed=fixed)
 
 
-def _words(request: Request[Any]) -> str:
-    """Feedback is read like more words of the goal, said first: of two numbers of seeds, the rules take the first."""
-    goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report that stands for the goal: its beginning
+def _goal_text(request: Request[Any]) -> str:
+    """Return the feedback followed by the goal. The rules prefer what comes first, so feedback overrides the goal."""
+    goal = request.given["goal"][:MOST_GOAL_CHARACTERS]  # a report may serve as the goal
     return "\n".join(part for part in (request.feedback, goal) if part)
 
 
-def _needs_report(told: GoalReading, request: Request[Any]) -> bool:
-    """The goal leaves something open, or to be assumed, and there is a report beside it."""
-    leaves_open = bool(told.questions) or told.goal is None or bool(told.goal.assumed)
+def _needs_report(reading: GoalReading, request: Request[Any]) -> bool:
+    """Return whether the goal leaves something open or assumed, and there is a report beside it."""
+    leaves_open = bool(reading.questions) or reading.goal is None or bool(reading.goal.assumed)
     return leaves_open and _is_beside_report(request)
 
 
@@ -119,60 +136,61 @@ def _is_beside_report(request: Request[Any]) -> bool:
     return bool(request.given["report"]) and request.given["goal"] not in request.given["report"]
 
 
-def _with_report(told: GoalReading, request: Request[Any]) -> GoalReading:
-    """Read from both, the goal first. Where the goal itself says what varies, that is all that varies."""
-    both = read_goal(f"{_words(request)}\n{request.given['report']}", request.given["scan"])
+def _with_report(reading: GoalReading, request: Request[Any]) -> GoalReading:
+    """Read the goal and the report together. If the goal says what varies, nothing else varies."""
+    both = read_goal(f"{_goal_text(request)}\n{request.given['report']}", request.given["scan"])
     varied = {variation.flag for variation in both.variations}
-    own = {variation.flag: variation for variation in told.variations if variation.flag in varied}
+    own = {variation.flag: variation for variation in reading.variations if variation.flag in varied}
     if not own:
         return both
-    wanted = {*own, *(question.subject for question in told.questions)}
+    flags = {*own, *(question.subject for question in reading.questions)}
     return replace(
         both,
-        variations=tuple(own.get(found.flag, found) for found in both.variations if found.flag in wanted),
-        baseline={flag: value for flag, value in both.baseline.items() if flag in wanted},
-        questions=tuple(asked for asked in both.questions if asked.about != "values" or asked.subject in wanted),
+        variations=tuple(
+            own.get(variation.flag, variation) for variation in both.variations if variation.flag in flags
+        ),
+        baseline={flag: value for flag, value in both.baseline.items() if flag in flags},
+        questions=tuple(
+            question for question in both.questions if question.about != "values" or question.subject in flags
+        ),
     )
 
 
-def _with_held(reading: GoalReading) -> GoalReading:
-    """Where only seeds vary, the grid is the one configuration."""
-    if reading.held is None:
-        return reading
-    fixed = {name: value for name, value in reading.fixed.items() if name != reading.held.flag}
-    return replace(reading, variations=(reading.held,), fixed=fixed)
-
-
-def _of_saved_plan(sections: PlanSections, words: str, wishes: str, scan: ProjectScan) -> GoalReading:
-    """The table of a saved plan is its grid, but for wishes; the other facts are read from its words."""
+def _read_saved_plan(sections: PlanSections, goal: str, wishes: str, scan: ProjectScan) -> GoalReading:
+    """Read a saved plan. Its table is the grid, which wishes may change; the other facts come from its text."""
     approach = "\n".join(step.description for step in sections.approach if step.title not in BEFORE_THE_RUNS)
     rows = "\n".join(f"{row.name} {', '.join(row.values)}" for row in sections.parameters)
     metric = f"metric {sections.metrics.primary.name}" if sections.metrics.primary else ""
-    reading = read_goal("\n".join((words, approach, sections.estimated_effort.runs, rows, metric)), scan)
+    reading = read_goal("\n".join((goal, approach, sections.estimated_effort.runs, rows, metric)), scan)
     entry = scan.entry_point(reading.script or "")
     table = tuple(_row(entry, row.name, row.values, row.rationale) for row in sections.parameters)
-    variations = _as_wished(table, wishes, f"{rows}\n{reading.script or ''}", scan)
+    variations = _apply_wishes(table, wishes, f"{rows}\n{reading.script or ''}", scan)
     if entry is None or not variations or any(entry.flag(variation.flag) is None for variation in variations):
         return reading
-    asked = tuple(question for question in reading.questions if question.about not in ("vary", "values"))
-    baseline = {variation.flag: _default(entry, variation.flag) for variation in variations}
-    # "3 lr × 2 seeds" counts values; it fixes none
-    fixed = {name: value for name, value in reading.fixed.items() if name not in baseline}
-    said = f"{wishes}\n{reading.script}" if wishes.strip() else words  # a plan's own sentences are no wishes
-    unread = read_goal(said, scan).unread if said.strip() else ()
-    found = replace(reading, variations=variations, questions=asked, baseline=baseline, text=words)
-    return replace(found, fixed=fixed, unread=unread)
+    baseline = {}
+    for variation in variations:
+        flag = entry.flag(variation.flag)
+        baseline[variation.flag] = flag.default if flag else None
+    request = f"{wishes}\n{reading.script}" if wishes.strip() else goal  # the plan's own sentences do not count
+    return replace(
+        reading,
+        variations=variations,
+        questions=tuple(question for question in reading.questions if question.about not in ("vary", "values")),
+        baseline=baseline,
+        text=goal,
+        # "3 lr × 2 seeds" counts values; it fixes none.
+        fixed={name: value for name, value in reading.fixed.items() if name not in baseline},
+        unread=read_goal(request, scan).unread if request.strip() else (),
+    )
 
 
-def _as_wished(table: tuple[Variation, ...], wishes: str, text: str, scan: ProjectScan) -> tuple[Variation, ...]:
-    """The table with what wishes change in it: other values, further flags, and flags that are not varied any more."""
+def _apply_wishes(table: tuple[Variation, ...], wishes: str, text: str, scan: ProjectScan) -> tuple[Variation, ...]:
+    """Return the table after the wishes: with other values, more flags, or fewer flags."""
     if not wishes.strip():
         return table
     before = {variation.flag: variation for variation in read_goal(text, scan).variations}
     after = {variation.flag: variation for variation in read_goal(f"{wishes}\n{text}", scan).variations}
-    changed = {
-        flag: found for flag, found in after.items() if flag not in before or found.values != before[flag].values
-    }
+    changed = {flag: new for flag, new in after.items() if flag not in before or new.values != before[flag].values}
     rows = [changed.pop(row.flag, row) for row in table if row.flag in after or row.flag not in before]
     return (*rows, *changed.values())
 
@@ -186,11 +204,6 @@ def _row(entry: EntryPoint | None, name: str, values: tuple[str, ...], rationale
     )
 
 
-def _default(entry: EntryPoint, name: str) -> Any:
-    flag = entry.flag(name)
-    return flag.default if flag else None
-
-
 def _about_budget(reading: GoalReading) -> list[Question]:
     limit = reading.budget.runs
     if limit is None or reading.run_count <= limit:
@@ -200,36 +213,36 @@ def _about_budget(reading: GoalReading) -> list[Question]:
 
 
 def _about_wishes(request: Request[Any], reading: GoalReading) -> list[Question]:
-    """Words about a saved text that no rule can read would be passed over in silence."""
+    """Ask about wishes for a saved plan that no rule understands. Otherwise they would be ignored silently."""
     wishes: str = request.given.get("wishes", "")
     if not request.given["plan"] or not wishes.strip() or reading.script is None or reading.script in wishes:
         return []
-    told = read_goal(f"{wishes}\n{reading.script}", request.given["scan"])
-    names_metric = told.goal is not None and not told.goal.assumed
-    if told.variations or told.fixed or told.held or told.seeds or told.budget != Budget() or names_metric:
+    wished = read_goal(f"{wishes}\n{reading.script}", request.given["scan"])
+    names_metric = wished.goal is not None and not wished.goal.assumed
+    if wished.variations or wished.fixed or wished.held or wished.seeds or wished.budget != Budget() or names_metric:
         return []
     text = f"The rules found nothing new in “{wishes[:_LONGEST_TITLE]}”. What should be different from the saved plan?"
     return [Question(about="wishes", text=text)]
 
 
 def _assumptions(request: Request[Any], reading: GoalReading) -> tuple[str, ...]:
-    found = [*reading.warnings]
-    found += _about_report(request, reading)
+    lines = [*reading.warnings]
+    lines += _about_report(request, reading)
     if reading.goal and reading.goal.assumed:
-        found.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
+        lines.append(f"{reading.goal.metric} decides: {reading.goal.assumed}.")
     if left_out := _left_out(request, reading):
-        found.append(f"Not understood and left out: {', '.join(left_out[:10])}.")
-    return tuple(found)
+        lines.append(f"Not understood and left out: {', '.join(left_out[:10])}.")
+    return tuple(lines)
 
 
 def _about_report(request: Request[Any], reading: GoalReading) -> Iterator[str]:
     report: str = request.given["report"]
     if not report:
         return
-    if _is_beside_report(request) and not _needs_report(read_goal(_words(request), request.given["scan"]), request):
+    if _is_beside_report(request) and not _needs_report(read_goal(_goal_text(request), request.given["scan"]), request):
         yield "Rules read the goal alone; the report is kept beside it, and nothing is taken from it."
         return
-    if reading.fixed:  # perhaps only told of what was done before
+    if reading.fixed:  # the text may only describe earlier work
         held = ", ".join(f"{name} {value}" for name, value in reading.fixed.items())
         yield f"Held in every run, as goal or report names them: {held}."
     if len(report) > MOST_GOAL_CHARACTERS:
@@ -237,10 +250,10 @@ def _about_report(request: Request[Any], reading: GoalReading) -> Iterator[str]:
 
 
 def _left_out(request: Request[Any], reading: GoalReading) -> list[str]:
-    """Words that no rule reads where they stand alone either: what a correction replaces was understood."""
+    """Return words that no rule understands, even in their own part. A correction hides parts that were understood."""
     goal: str = request.given["goal"][:MOST_GOAL_CHARACTERS]
-    said = [goal] if goal in request.given["report"] else goal.split(BETWEEN_ANSWERS)  # a report corrects nothing
-    parts = [part for part in (*request.feedback.split(BETWEEN_ANSWERS), *said) if part.strip()]
+    goals = [goal] if goal in request.given["report"] else goal.split(BETWEEN_ANSWERS)  # a report has no corrections
+    parts = [part for part in (*request.feedback.split(BETWEEN_ANSWERS), *goals) if part.strip()]
     if len(parts) < 2:
         return list(reading.unread)
     alone = {word for part in parts for word in read_goal(part, request.given["scan"]).unread}
@@ -253,15 +266,6 @@ def _summary(reading: GoalReading) -> str:
     if reading.held:
         return f"Read by rules, not by a language model: repeat {script} with {len(reading.seeds)} seeds."
     return f"Read by rules, not by a language model: vary {names} in {script}."
-
-
-def _outputs(reading: GoalReading) -> tuple[str, ...]:
-    metric = reading.goal.metric if reading.goal else "the metric"
-    return (
-        f"a table of {metric} for each configuration",
-        "the best configuration",
-        "how it compares with the baseline",
-    )
 
 
 def _title(plan: str, reading: GoalReading) -> str:
@@ -281,13 +285,8 @@ def _objective(reading: GoalReading) -> str:
     return f"Find the {names} with the {way} {goal.metric} when running {reading.script}."
 
 
-def _parameter(variation: Variation) -> PlannedParameter:
-    rationale = variation.note or _SCALES.get(variation.scale, "the goal names these values")
-    return PlannedParameter(flag=variation.flag, values=variation.values, rationale=rationale)
-
-
 def _baseline(reading: GoalReading) -> dict[str, Any] | None:
-    """The script as it is; none where only seeds vary, a default is none or a list, or it would go over the budget."""
+    """Return the script's defaults; None if only seeds vary, a default is not one value, or the budget is too small."""
     defaults = reading.baseline.values()
     if reading.held or not defaults or not all(isinstance(value, Scalar) for value in defaults):
         return None

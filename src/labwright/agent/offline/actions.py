@@ -45,22 +45,22 @@ def _with_value(command: str, name: str, value: str) -> str | None:
     """Return the command with another value, or None unless it has exactly one such option."""
     spelled = re.escape(name).replace("_", "[-_]").replace(r"\-", "[-_]")
     option = re.compile(rf"(?<!\S)((?:-{{1,2}}{spelled}(?:=|\s+)|{spelled}=))[^\s'\"]+(?!\S)")
-    changed, count = option.subn(lambda found: f"{found[1]}{value}", command)
+    changed, count = option.subn(lambda part: f"{part[1]}{value}", command)
     return changed if count == 1 else None
 
 
-def _started(match: re.Match[str], found: Json) -> Reply:
-    if "failed_before" in found:
-        before = found["failed_before"]
+def _started(match: re.Match[str], run: Json) -> Reply:
+    if "failed_before" in run:
+        before = run["failed_before"]
         return (
             f"Not started: a similar run failed before, {before['run_id']} `{before['name']}`: "
             f"`{before['signature']}`. To start it anyway: `labwright run -- …`, or rerun {before['run_id']}."
         )
     if match["tell"]:
-        return [Ask("wait_for_run", {"run_ids": [found["id"]], "note": "tell the user how it ended"})]
-    if found.get("rerun_of"):
-        return f"Started {named(found)} as a rerun of {found['rerun_of']}: `{found['command']}`"
-    return f"Started {named(found)}; it is {found['status']}. To be told: `tell me when {found['id']} is done`."
+        return [Ask("wait_for_run", {"run_ids": [run["id"]], "note": "tell the user how it ended"})]
+    if run.get("rerun_of"):
+        return f"Started {named(run)} as a rerun of {run['rerun_of']}: `{run['command']}`"
+    return f"Started {named(run)}; it is {run['status']}. To be told: `tell me when {run['id']} is done`."
 
 
 def stop(match: re.Match[str], results: Results) -> Reply:
@@ -77,16 +77,17 @@ def stop_all(match: re.Match[str], results: Results) -> Reply:
     (listed, *stopped), runs = results, results[0]["runs"]
     if not stopped:
         return [Ask("stop_run", {"run_id": run["id"]}) for run in runs] or "Nothing is running."
-    lines = [f"- {named(run)}: {_stop_result(one)}" for run, one in zip(runs, stopped, strict=True)]
-    return "\n".join([*lines, *(["There are more; repeat the request."] if listed["more"] else [])])
-
-
-def _stop_result(found: Json) -> str:
-    if "refused" in found:
-        return str(found["refused"])
-    if found.get("denied"):
-        return f"not allowed{': ' + found['reason'] if found['reason'] else ''}"
-    return "stopping it"
+    lines = []
+    for run, result in zip(runs, stopped, strict=True):
+        outcome = "stopping it"
+        if "refused" in result:
+            outcome = str(result["refused"])
+        elif result.get("denied"):
+            outcome = f"not allowed{': ' + result['reason'] if result['reason'] else ''}"
+        lines.append(f"- {named(run)}: {outcome}")
+    if listed["more"]:
+        lines.append("There are more; repeat the request.")
+    return "\n".join(lines)
 
 
 def delete(match: re.Match[str], results: Results) -> Reply:

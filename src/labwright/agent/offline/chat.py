@@ -31,7 +31,9 @@ class RulesChat:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatPiece, None]:
         place = max(i for i, message in enumerate(request.messages) if message.role == "user")
         text, since = _without_notes(request.messages[place].text), request.messages[place + 1 :]
-        before = _last_planning(request.messages[:place]) if _is_planning(request) else None
+        tools = {tool.name for tool in request.tools}
+        is_planning = "create_plan" in tools and "create_run" not in tools
+        before = _last_planning(request.messages[:place]) if is_planning else None
         reply = _reply(text, _results(since), before, request.messages[:place])
         if isinstance(reply, str):
             yield TextPiece(reply)
@@ -43,35 +45,28 @@ class RulesChat:
         yield EndPiece(Usage(), self.name, "calls")
 
 
-def _is_planning(request: ChatRequest) -> bool:
-    names = {tool.name for tool in request.tools}
-    return "create_plan" in names and "create_run" not in names
-
-
 def _reply(text: str, results: Results, before: Results | None, earlier: Sequence[ChatMessage]) -> Reply:
     """Return the reply. In plan mode, `before` has the results of the last turn about the plan, else it is None."""
     woken = text.startswith(WOKEN)
-    found = None if woken else _find_rule(_sentence(text), RULES if before is None else PLANNING_RULES)
-    if failure := _failure(results[:1] if found and found[1] is actions.stop_all else results):
+    rule = None if woken else _find_rule(_sentence(text), RULES if before is None else PLANNING_RULES)
+    failure = ""
+    for result in results[:1] if rule and rule[1] is actions.stop_all else results:
+        if "refused" in result:
+            failure = f"That did not work: {result['refused']} {result['hint']}".strip()
+            break
+        if result.get("denied") and not failure:
+            failure = f"It was not allowed{': ' + result['reason'] if result['reason'] else ''}, so nothing was done."
+    if failure:
         missing = still_missing(results) if before is not None else None
         return missing or failure
     if woken:
         return after_wait(json.loads(text.removeprefix(WOKEN)), results)
-    if found:
-        return _apply(*found, results, earlier)
+    if rule:
+        return _apply(*rule, results, earlier)
     if before is None:
         return ABOUT
-    waiting = (result for result in before if planning_of(result).get("status") == NEEDS_INPUT)
+    waiting = (plan for plan in before if planning_of(plan).get("status") == NEEDS_INPUT)
     return planned(text, next(waiting, None), results)
-
-
-def _failure(results: Results) -> str:
-    """Return why a tool call failed, or an empty text."""
-    if refused := next((result for result in results if "refused" in result), None):
-        return f"That did not work: {refused['refused']} {refused['hint']}".strip()
-    if denied := next((result for result in results if result.get("denied")), None):
-        return f"It was not allowed{': ' + denied['reason'] if denied['reason'] else ''}, so nothing was done."
-    return ""
 
 
 def _find_rule(sentence: str, rules: Sequence[tuple[re.Pattern[str], Rule]]) -> tuple[re.Match[str], Rule] | None:
@@ -140,21 +135,21 @@ def _sentence(text: str) -> str:
 
 
 def _results(messages: Sequence[ChatMessage]) -> Results:
-    return [_parsed(message.text) for message in messages if message.role == "tool"]
-
-
-def _parsed(text: str) -> Json:
-    try:
-        found = json.loads(text)
-    except ValueError:
-        return {"refused": "the tool's result was too long to read.", "hint": "Request less."}
-    return _entries(found) if isinstance(found, dict) else {}
+    results: list[Json] = []
+    for message in messages:
+        if message.role == "tool":
+            try:
+                content = json.loads(message.text)
+            except ValueError:
+                content = {"refused": "the tool's result was too long to read.", "hint": "Request less."}
+            results.append(_entries(content) if isinstance(content, dict) else {})
+    return results
 
 
 def _entries(value: Any) -> Any:
     """Remove from shortened lists the text that replaces the missing entries."""
     if isinstance(value, dict):
-        return {name: _entries(one) for name, one in value.items()}
+        return {name: _entries(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_entries(one) for one in value if isinstance(one, dict)] or value
+        return [_entries(item) for item in value if isinstance(item, dict)] or value
     return value

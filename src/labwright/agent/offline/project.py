@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from labwright.agent.offline.reply import Ask, Json, Reply, Results
+from labwright.agent.offline.reply import Ask, Reply, Results
 
 _GOAL = """\
 Experiments need a plan. Plan mode makes one by rules: `labwright chat --mode plan`, or
@@ -46,14 +46,13 @@ def plans(_match: re.Match[str], results: Results) -> Reply:
 def machine(_match: re.Match[str], results: Results) -> Reply:
     if not results:
         return [Ask("get_cluster", {})]
-    found = results[0]
-    size = f"{found['gpu_count']} GPUs, {found['cpu_count']} cores [{found['evidence']}]"
-    cards = [f"- GPU{gpu['index']} `{gpu['name']}`: {_holder(gpu)}" for gpu in found["gpus"]]
-    return "\n".join([f"{found['type']}, {found['status']}: {size}.", *cards])
-
-
-def _holder(gpu: Json) -> str:
-    return f"held by {gpu['lease']['run_id']}" if gpu.get("lease") else "no lease"
+    cluster = results[0]
+    size = f"{cluster['gpu_count']} GPUs, {cluster['cpu_count']} cores [{cluster['evidence']}]"
+    lines = [f"{cluster['type']}, {cluster['status']}: {size}."]
+    for gpu in cluster["gpus"]:
+        holder = f"held by {gpu['lease']['run_id']}" if gpu.get("lease") else "no lease"
+        lines.append(f"- GPU{gpu['index']} `{gpu['name']}`: {holder}")
+    return "\n".join(lines)
 
 
 def files(_match: re.Match[str], results: Results) -> Reply:

@@ -122,20 +122,18 @@ def _failure(found: Json) -> str:
 
 
 def compare(match: re.Match[str], results: Results) -> Reply:
-    if found := [one for one in results if "ranking" in one]:
-        return "\n\n".join(_comparison(one) for one in found)
+    if comparisons := [result for result in results if "ranking" in result]:
+        return "\n\n".join(_comparison(comparison) for comparison in comparisons)
     parts = re.split(r"\s*(?:,|\b(?:and|with|to|against|vs|versus)\b\.?|\s)\s*", match["runs"])
     names = [name.lstrip("@") for name in parts if name]
     if not match["key"] and not results:
         return [Ask("get_metrics", {"run_id": name}) for name in names]
-    keys = [match["key"]] if match["key"] else _common_keys([one["keys"] for one in results])[:_COMPARED]
+    if match["key"]:
+        keys = [match["key"]]
+    else:  # the script's metrics that all runs have, or the machine's if there are no others
+        shared = [key for key in results[0]["keys"] if all(key in result["keys"] for result in results)]
+        keys = ([key for key in shared if not key.startswith(_MACHINE)] or shared)[:_COMPARED]
     return [Ask("compare_metrics", {"run_ids": names, "key": key}) for key in keys] or "They have no metric in common."
-
-
-def _common_keys(keys: Sequence[Sequence[str]]) -> list[str]:
-    """Return the script's metrics that all runs have, or the machine's if there are no others."""
-    shared = [key for key in keys[0] if all(key in one for one in keys)]
-    return [key for key in shared if not key.startswith(_MACHINE)] or shared
 
 
 def _comparison(found: Json) -> str:

@@ -51,15 +51,13 @@ def create(
 
             check_goal(texts["goal"], options.report or "", scan_project(lab.paths.project))
     document = create_document(lab, **texts, session_id=session_id, actor=actor, key=key)
-    if options is None or _was_started(lab, document["id"]):
+    if options is None:
         return view(lab, document)
-    return compile_plan(lab, document["id"], options, actor)
-
-
-def _was_started(lab: Lab, plan_id: str) -> bool:
-    """Return whether an earlier request with the same idempotency key already started the compilation."""
-    compiling = bool(stored.get(lab.db.reader(), plan_id).compiling_by)
-    return compiling or read_state(folder_of(lab, plan_id)).status != "new"
+    plan_id = document["id"]
+    is_compiling = bool(stored.get(lab.db.reader(), plan_id).compiling_by)
+    if is_compiling or read_state(folder_of(lab, plan_id)).status != "new":
+        return view(lab, document)  # an earlier request with the same idempotency key started the compilation
+    return compile_plan(lab, plan_id, options, actor)
 
 
 def compile_plan(lab: Lab, plan_id: str, options: CompileOptions, actor: Actor) -> View:

@@ -65,7 +65,7 @@ def changes_view(lab: Lab, plan_id: str, before: int, after: int | None) -> View
         "plan_id": plan_id,
         "before": old_digest.value,
         "after": new_digest.value,
-        "files": [_file(path, old, new) for path in changed],
+        "files": [_file_view(path, old, new) for path in changed],
         "beside": what_changed(Digest({}, old_digest.facts), Digest({}, new_digest.facts)),
     }
 
@@ -80,13 +80,16 @@ def _of_compilation(handle: PlanWorkspaceHandle, number: int) -> tuple[Digest, P
     )
 
 
-def _file(path: str, old: Path, new: Path) -> View:
+def _file_view(path: str, old: Path, new: Path) -> View:
     import difflib
 
     before, after = _lines(old / path), _lines(new / path)
     kind = "added" if before is None else "removed" if after is None else "changed"
     text = "\n".join(difflib.unified_diff(before or [], after or [], lineterm=""))
-    return {"path": path, "kind": kind, "diff": _cut(text.partition("\n")[2].partition("\n")[2])}
+    diff = text.partition("\n")[2].partition("\n")[2]  # without the two lines of file names
+    if len(diff) > _LONGEST_DIFF:
+        diff = f"{diff[:_LONGEST_DIFF]}\n… {len(diff) - _LONGEST_DIFF} characters more"
+    return {"path": path, "kind": kind, "diff": diff}
 
 
 def _lines(file: Path) -> list[str] | None:
@@ -94,9 +97,3 @@ def _lines(file: Path) -> list[str] | None:
         return file.read_bytes().decode(errors="replace").split("\n")
     except FileNotFoundError:
         return None
-
-
-def _cut(text: str) -> str:
-    if len(text) <= _LONGEST_DIFF:
-        return text
-    return f"{text[:_LONGEST_DIFF]}\n… {len(text) - _LONGEST_DIFF} characters more"

@@ -15,7 +15,7 @@ from labwright.planning.plans.documents import folder_of
 from labwright.planning.plans.edits import edit, withdraw_approval
 from labwright.planning.plans.views import View, planning_view
 from labwright.planning.record.request import hash_of
-from labwright.planning.record.state import PlanState, read_state
+from labwright.planning.record.state import read_state
 from labwright.store import plans as stored
 from labwright.workspace import Digest, PlanWorkspaceHandle, what_changed
 from labwright.workspace.names import inside
@@ -38,12 +38,13 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
     state = read_state(handle)
     digest = current_digest(handle, scan_project(lab.paths.project))
     agreed = state.approval.digest if state.approval else ""
+    earlier = (made.digest for made in reversed(state.compilations) if made.digest != digest.value)
     return {
         "plan_id": plan_id,
         "digest": digest.value,
         "changed_since_approval": what_changed(handle.listing(agreed), digest) if agreed else [],
         "changed_since_validation": _changed_since(handle, state.validated_digest, digest),
-        "changed_since_compilation": _changed_since(handle, _before(state, digest), digest),
+        "changed_since_compilation": _changed_since(handle, next(earlier, ""), digest),
         "planning": planning_view(handle, plan.compiling_by),
         "manifest": handle.manifest(),
         "files": _entries(handle, _files(handle.paths.dir), digest.files),
@@ -55,11 +56,6 @@ def workspace_view(lab: Lab, plan_id: str) -> View:
 def rehearsal_view(lab: Lab, plan_id: str) -> View | None:
     """Return the result of the rehearsal, or None before it."""
     return _yaml_of(folder_of(lab, plan_id), "validation/rehearsal.yaml")
-
-
-def _before(state: PlanState, digest: Digest) -> str:
-    """Return the digest of the last compilation that differs from the current files."""
-    return next((one.digest for one in reversed(state.compilations) if one.digest != digest.value), "")
 
 
 def _changed_since(handle: PlanWorkspaceHandle, before: str, digest: Digest) -> list[str]:
@@ -144,7 +140,9 @@ def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | 
         plan.check_editable()
         plan.check_free()
         handle = folder_of(lab, plan_id)
-        _check_base(handle, path, based_on)
+        file = inside(handle.paths.dir, path)
+        if based_on is not None and (not file.exists() or hash_of(file.read_bytes().decode()) != based_on):
+            raise Conflict(f"{path} was changed in the meantime.", hint="Read it again and make your change there.")
         if path == DOCUMENT:
             edit(lab, plan_id, {"raw_markdown": content}, actor, None)
         else:
@@ -153,12 +151,6 @@ def write_file(lab: Lab, plan_id: str, path: str, content: str, based_on: str | 
             with lab.db.transaction() as tx:
                 stored.file_changed(tx, plan, path, str(actor))
     return read_file(lab, plan_id, path)
-
-
-def _check_base(handle: PlanWorkspaceHandle, path: str, based_on: str | None) -> None:
-    file = inside(handle.paths.dir, path)
-    if based_on is not None and (not file.exists() or hash_of(file.read_bytes().decode()) != based_on):
-        raise Conflict(f"{path} was changed in the meantime.", hint="Read it again and make your change there.")
 
 
 def _until_report(plan: Plan) -> str:
