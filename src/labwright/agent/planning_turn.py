@@ -1,4 +1,4 @@
-"""What is special about a turn in plan mode: the limit on questions, the last line, and following a compilation."""
+"""Rules of a turn in plan mode: the limit on questions, the last line, and following a compilation."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def saved_line(plan_id: str) -> str:
 
 
 def with_saved_line(text: str, plan_id: str) -> str:
-    """Return what to add to an answer so that it ends with that line."""
+    """Return the text to add to an answer so that it ends with the saved line."""
     line = saved_line(plan_id)
     if text.rstrip().splitlines()[-1:] == [line]:
         return ""
@@ -43,8 +43,8 @@ def mode_of(own: Sequence[Piece], otherwise: Mode) -> Mode:
 
 def saved_plan(own: Sequence[Piece]) -> str | None:
     """Return the plan that the turn saved last."""
-    found = [str(p.data["plan_saved"]) for p in own if p.kind is PieceKind.RESULT and p.data.get("plan_saved")]
-    return found[-1] if found else None
+    saved = [str(p.data["plan_saved"]) for p in own if p.kind is PieceKind.RESULT and p.data.get("plan_saved")]
+    return saved[-1] if saved else None
 
 
 def questions_in(text: str) -> int:
@@ -63,11 +63,11 @@ def questions_left(pieces: Sequence[Piece]) -> int:
         turns.setdefault(piece.turn, []).append(piece)
     asked = 0
     for own in turns.values():
-        asked = 0 if saved_plan(own) else asked + _asked_in(own)
+        asked = 0 if saved_plan(own) else asked + _count_questions(own)
     return max(0, MOST_QUESTIONS - asked)
 
 
-def _asked_in(own: Sequence[Piece]) -> int:
+def _count_questions(own: Sequence[Piece]) -> int:
     if mode_of(own, Mode.AGENT) is not Mode.PLAN:
         return 0
     by_tool = sum(
@@ -81,13 +81,13 @@ async def follow_plan(log: TurnLog, plan_id: str, since: int, own: Sequence[Piec
     """Write the progress of a compilation into the log until it has ended. After a restart, continue where it was."""
     loop, news = asyncio.get_running_loop(), asyncio.Event()
 
-    def hear(committed: list[Event]) -> None:
+    def on_commit(committed: list[Event]) -> None:
         if any(event.data.get("plan_id") == plan_id for event in committed):
             loop.call_soon_threadsafe(news.set)
 
     written = [p.data["event"] for p in own if p.kind is PieceKind.PLAN and p.data["plan_id"] == plan_id]
     seq = max(written, default=0) or since
-    with log.lab.db.listening(hear):
+    with log.lab.db.listening(on_commit):
         while True:
             news.clear()
             is_done = not plans.get(log.lab.db.reader(), plan_id).compiling_by
@@ -102,9 +102,9 @@ async def follow_plan(log: TurnLog, plan_id: str, since: int, own: Sequence[Piec
 
 def _write_progress(log: TurnLog, plan_id: str, seq: int) -> int:
     """Write the plan's events after `seq` into the log, and return the number of the last event."""
-    while found := events.after(log.lab.db.reader(), seq, _PAGE, types=(EventType.PLAN_NODE,)):
-        seq = found[-1].seq
-        ours = [event for event in found if event.data["plan_id"] == plan_id]
+    while page := events.after(log.lab.db.reader(), seq, _PAGE, types=(EventType.PLAN_NODE,)):
+        seq = page[-1].seq
+        ours = [event for event in page if event.data["plan_id"] == plan_id]
         pieces = [{**{name: event.data[name] for name in _SHOWN}, "event": event.seq} for event in ours]
         if pieces:
             log.write(*((PieceKind.PLAN, piece) for piece in pieces))

@@ -63,7 +63,7 @@ _PLANNING = """\
   found. Fix that, and save it again with change_plan.
 - End with the line that names the plan: ✅ Plan saved — ID: @<plan_id>"""
 _NO_CALLS = "(your tools replace them)"
-_GIVEN = {
+_VARIABLES = {
     "server_url": "$LABWRIGHT_URL",
     "auth_token": "",
     "auth_header": '-H @"$LABWRIGHT_HEADER"',
@@ -72,14 +72,14 @@ _GIVEN = {
 
 
 def system_prompt(lab: Lab, session_id: str, mode: Mode, goal: str) -> str:
-    """`goal`: the user's last message."""
+    """Return the system prompt. `goal` is the user's last message."""
     parts = [
         _HERE,
         tools_for_calls(CHAT_TOOLS[mode]),
         *([_PLANNING] if mode is Mode.PLAN else []),
         _skill(lab, _SKILLS[mode], goal),
-        _accepted(lab),
-        _remembered(lab, session_id),
+        _accepted_suggestions(lab),
+        _memories(lab, session_id),
     ]
     return "\n\n".join(part for part in parts if part)
 
@@ -93,13 +93,13 @@ def tools_for_calls(tools: Container[str]) -> str:
 def _skill(lab: Lab, name: str, goal: str) -> str:
     """Return the rendered skill, with the current state of the project but no address and no token."""
     nobody = Asker(url="", token="", header_name="", is_local=False, api_catalog=lambda: _NO_CALLS)
-    given = {**_GIVEN, "goal": goal}
-    known = skills.get(lab, name)["variables"]
-    text: str = skills.render(lab, name, {name: given[name] for name in known if name in given}, nobody)["text"]
+    values = {**_VARIABLES, "goal": goal}
+    used = skills.get(lab, name)["variables"]
+    text: str = skills.render(lab, name, {name: values[name] for name in used if name in values}, nobody)["text"]
     return text
 
 
-def _accepted(lab: Lab) -> str:
+def _accepted_suggestions(lab: Lab) -> str:
     """Return the suggestions of earlier conversations that a person has accepted."""
     try:
         text: str = skills.get(lab, ACCEPTED_SKILL)["text"]
@@ -108,7 +108,7 @@ def _accepted(lab: Lab) -> str:
     return text[:_LONGEST_ACCEPTED]
 
 
-def _remembered(lab: Lab, session_id: str) -> str:
-    found = memories.for_session(lab.db.reader(), session_id, _MEMORIES)
-    lines = [f"- {memory.text[:_MEMORY_LENGTH]}" for memory in found]
+def _memories(lab: Lab, session_id: str) -> str:
+    newest = memories.for_session(lab.db.reader(), session_id, _MEMORIES)
+    lines = [f"- {memory.text[:_MEMORY_LENGTH]}" for memory in newest]
     return "\n".join(["Remembered from earlier:", *lines]) if lines else ""

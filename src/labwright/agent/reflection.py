@@ -27,33 +27,33 @@ def suggestions_in(text: str) -> list[Suggestion]:
 
     Each starts with the prefix and ends at the next empty line. A code block right after it is its template.
     """
-    lines, found = text.splitlines(), []
-    for place, line in enumerate(lines):
+    lines, suggestions = text.splitlines(), []
+    for number, line in enumerate(lines):
         if match := _BEGIN.match(line):
-            words, rest = _paragraph([match["text"], *lines[place + 1 :]])
-            if words:
-                found.append(_suggestion(words, _code(rest)))
-    return found[:_MOST]
+            paragraph, following = _paragraph([match["text"], *lines[number + 1 :]])
+            if paragraph:
+                suggestions.append(_suggestion(paragraph, _code_block(following)))
+    return suggestions[:_MOST]
 
 
 def _paragraph(lines: Sequence[str]) -> tuple[str, Sequence[str]]:
-    words: list[str] = []
-    for place, line in enumerate(lines):
+    """Return the first paragraph and the lines after it."""
+    parts: list[str] = []
+    for number, line in enumerate(lines):
         plain = line.lstrip("> ").strip()
-        if (place and not plain) or _FENCE.match(line) or _BEGIN.match(line):
-            return " ".join(words), lines[place:]
-        words.append(plain)
-    return " ".join(words).strip(), []
+        if (number and not plain) or _FENCE.match(line) or _BEGIN.match(line):
+            return " ".join(parts), lines[number:]
+        parts.append(plain)
+    return " ".join(parts).strip(), []
 
 
-def _code(lines: Sequence[str]) -> str:
-    rest = list(lines)
-    while rest and not rest[0].strip():
-        rest.pop(0)
-    if not rest or not _FENCE.match(rest[0]):
+def _code_block(lines: Sequence[str]) -> str:
+    """Return the code block at the start of the lines, or an empty text."""
+    start = next((number for number, line in enumerate(lines) if line.strip()), len(lines))
+    if start == len(lines) or not _FENCE.match(lines[start]):
         return ""
-    ends = [place for place, line in enumerate(rest[1:], 1) if line.strip() == "```"]
-    return "\n".join([*rest[1 : ends[0]], ""]) if ends else ""
+    ends = [number for number, line in enumerate(lines) if number > start and line.strip() == "```"]
+    return "\n".join([*lines[start + 1 : ends[0]], ""]) if ends else ""
 
 
 def _suggestion(text: str, template: str) -> Suggestion:
@@ -61,16 +61,16 @@ def _suggestion(text: str, template: str) -> Suggestion:
 
 
 def reflected(pieces: Sequence[Piece], own: Sequence[Piece]) -> Suggestion | None:
-    """Return what rules suggest after a turn that started a run or was woken; each suggestion once per conversation."""
-    found = repeated(_commands(pieces)) if _commands(own) or own[0].kind is PieceKind.WAKE else None
-    return found if found and found.text not in _known(pieces) else None
+    """Return a rule-based suggestion after a turn that started a run or was woken, once per conversation."""
+    suggestion = repeated(_commands(pieces)) if _commands(own) or own[0].kind is PieceKind.WAKE else None
+    return suggestion if suggestion and suggestion.text not in _known(pieces) else None
 
 
 def new_suggestions(text: str, pieces: Sequence[Piece], by_rules: Suggestion | None) -> list[NewPiece]:
     """Return the suggestions that are new in this conversation, as pieces for its log."""
     known = _known(pieces) | ({by_rules.text} if by_rules else set())
-    found = [one for one in suggestions_in(text) if one.text not in known]
-    return [(PieceKind.SUGGESTION, one.to_dict()) for one in [*([by_rules] if by_rules else []), *found]]
+    new = [suggestion for suggestion in suggestions_in(text) if suggestion.text not in known]
+    return [(PieceKind.SUGGESTION, each.to_dict()) for each in [*([by_rules] if by_rules else []), *new]]
 
 
 def _known(pieces: Iterable[Piece]) -> set[str]:
@@ -79,7 +79,7 @@ def _known(pieces: Iterable[Piece]) -> set[str]:
 
 def _commands(pieces: Sequence[Piece]) -> list[str]:
     calls = [p.data["arguments"] for p in pieces if p.kind is PieceKind.CALL and p.data["name"] in _CREATE_RUN]
-    return [str(given["command"]) for given in calls if "command" in given]
+    return [str(arguments["command"]) for arguments in calls if "command" in arguments]
 
 
 def repeated(commands: Sequence[str]) -> Suggestion | None:
@@ -92,11 +92,11 @@ def repeated(commands: Sequence[str]) -> Suggestion | None:
     if len(alike) < _REPEATS or not varied:
         return None
     script = " ".join(shape[:2])
-    words = (
+    message = (
         f"`{script}` was started several times with other values of {', '.join(f'`{flag}`' for flag in varied)}. "
         "A sweep starts all of them at once and compares them; the template is one."
     )
-    return _suggestion(words, _sweep_file(alike, varied, shape))
+    return _suggestion(message, _sweep_file(alike, varied, shape))
 
 
 def _shape(command: str) -> tuple[tuple[str, ...], dict[str, str]]:
@@ -107,17 +107,17 @@ def _shape(command: str) -> tuple[tuple[str, ...], dict[str, str]]:
         words = shlex.split(command)
     except ValueError:
         return (command,), {}
-    shape, values, place = [], {}, 0
-    while place < len(words):
-        flag, equals, value = words[place].partition("=")
-        following = words[place + 1] if place + 1 < len(words) else "-"
+    shape, values, index = [], {}, 0
+    while index < len(words):
+        flag, equals, value = words[index].partition("=")
+        following = words[index + 1] if index + 1 < len(words) else "-"
         if flag.startswith("--") and equals:
             values[flag] = value
         elif flag.startswith("--") and not following.startswith("--"):
             values[flag] = following
-            place += 1
+            index += 1
         shape.append(flag)
-        place += 1
+        index += 1
     return tuple(shape), values
 
 

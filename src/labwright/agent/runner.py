@@ -20,7 +20,7 @@ from labwright.agent.planning_turn import TOO_MANY, asks_too_much, follow_plan, 
 from labwright.agent.prompt import system_prompt
 from labwright.agent.reflection import PREFIX, new_suggestions, reflected
 from labwright.agent.stream_writer import ModelMessage, StreamWriter
-from labwright.agent.tool_calls import action_of, ended_with, make_call
+from labwright.agent.tool_calls import action_of, last_result, make_call
 from labwright.agent.tools import CHAT_TOOLS
 from labwright.agent.tools.tool import Compiling, EndsTurn, NeedsApproval, Tool
 from labwright.compute.lab import Lab
@@ -31,8 +31,8 @@ from labwright.llm.ledger import BudgetReached
 from labwright.store.sessions import NewPiece
 
 log = logging.getLogger(__name__)
-_MAX_REMINDERS = 2  # how often a model is told that it has asked enough
-_REMINDED = "It asked more questions than allowed, and is told to continue with what is known."
+_MAX_REMINDERS = 2  # per turn, to a model that asks too many questions
+_REMINDED = "The model asked more questions than allowed. It continues with what is known."
 _REPEATED = "A restart of the server interrupted the answer; it is requested again."
 
 
@@ -49,7 +49,8 @@ class Turn:
 
     async def run(self) -> None:
         try:
-            self._note_interruption()
+            if self._log.has_loose_text():
+                self._log.write((PieceKind.NOTICE, {"text": _REPEATED, "again": True}))
             while await self._step():
                 pass
         except TurnOver:
@@ -68,16 +69,13 @@ class Turn:
         except TurnOver:
             log.info("turn %d of %s was stopped", self._log.turn, self._log.session_id)
 
-    def _note_interruption(self) -> None:
-        if self._log.has_loose_text():
-            self._log.write((PieceKind.NOTICE, {"text": _REPEATED, "again": True}))
-
     async def _step(self) -> bool:
         """Do the next step, and return whether there is another one."""
         pieces = self._log.pieces()
         own = of_turn(pieces, self._log.turn)
-        if found := open_call(own):
-            return await self._call(*found, own)
+        if unanswered := open_call(own):
+            call, index = unanswered
+            return await self._call(call, index, own)
         rounds = _rounds(own)
         if rounds >= self._lab.settings.agent_max_rounds:
             self._log.end(EndReason.ROUNDS, rounds=rounds)
@@ -87,48 +85,48 @@ class Turn:
     async def _ask(self, pieces: Sequence[Piece], own: Sequence[Piece]) -> bool:
         self._log.write()  # if nothing can be written, no model is asked: its answer would be lost
         try:
-            if summary := await compacted(pieces, self._most, self._chats.chat(self._log.session_id)):
+            if summary := await compacted(pieces, self._history_chars, self._chats.chat(self._log.session_id)):
                 self._log.write(summary)
                 return True
             suggested = reflected(pieces, own) if self._mode is Mode.AGENT else None
             answer = await self._answer(await self._request(pieces), own, suggested)
         except BudgetReached as reached:
-            return self._budget(reached, own)
+            return self._on_budget_reached(reached, own)
         answer.rename_calls(f"call_{self._log.turn}_{_rounds(own)}")
-        given = [call.arguments for call in answer.calls]
-        marks = await asyncio.to_thread(review, self._lab, answer.text, pieces, given)
-        written = (PieceKind.MESSAGE, answer.to_dict([mark.to_dict() for mark in marks]))
+        arguments = [call.arguments for call in answer.calls]
+        marks = await asyncio.to_thread(review, self._lab, answer.text, pieces, arguments)
+        message = (PieceKind.MESSAGE, answer.to_dict([mark.to_dict() for mark in marks]))
         if answer.calls:
-            self._log.write(written)
+            self._log.write(message)
             return True
         if self._mode is Mode.PLAN and asks_too_much(answer.text, pieces, own):
-            return self._refuse_questions(written, own)
+            return self._refuse_questions(message, own)
         suggestions = new_suggestions(answer.text, pieces, suggested)
-        self._log.end(EndReason.DONE, written, *suggestions, cut=answer.why == "length")
+        self._log.end(EndReason.DONE, message, *suggestions, cut=answer.why == "length")
         return False
 
     async def _request(self, pieces: Sequence[Piece]) -> ChatRequest:
-        said = _last_said(pieces)
+        goal = next((str(piece.data["text"]) for piece in reversed(pieces) if piece.kind is PieceKind.USER), "")
         return ChatRequest(
-            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session_id, self._mode, said),
-            messages=messages(pieces, self._most),
+            system=await asyncio.to_thread(system_prompt, self._lab, self._log.session_id, self._mode, goal),
+            messages=messages(pieces, self._history_chars),
             tools=tuple(tool.spec for tool in self._tools.values()),
         )
 
     @property
-    def _most(self) -> int:
+    def _history_chars(self) -> int:
         return self._lab.settings.agent_history_chars
 
-    def _refuse_questions(self, written: NewPiece, own: Sequence[Piece]) -> bool:
-        """Tell the model to continue without answers. The turn fails if it asks again and again."""
+    def _refuse_questions(self, message: NewPiece, own: Sequence[Piece]) -> bool:
+        """Tell the model to continue without answers. The turn fails if it keeps asking."""
         if sum(piece.kind is PieceKind.NOTICE and "to_model" in piece.data for piece in own) >= _MAX_REMINDERS:
             error = {
-                "message": "It asked more questions than allowed and made no plan.",
+                "message": "The model asked more questions than allowed and made no plan.",
                 "hint": "Say what you want in more detail.",
             }
-            self._log.end(EndReason.FAILED, written, error=error)
+            self._log.end(EndReason.FAILED, message, error=error)
             return False
-        self._log.write(written, (PieceKind.NOTICE, {"text": _REMINDED, "to_model": TOO_MANY}))
+        self._log.write(message, (PieceKind.NOTICE, {"text": _REMINDED, "to_model": TOO_MANY}))
         return True
 
     async def _answer(self, request: ChatRequest, own: Sequence[Piece], suggested: Suggestion | None) -> ModelMessage:
@@ -136,37 +134,34 @@ class Turn:
         async with aclosing(self._chats.chat(self._log.session_id).stream(request)) as stream:
             async for piece in stream:
                 writer.take(piece)
-        if not writer.calls:
-            self._add_ending(writer, own, suggested)
+        if not writer.calls:  # this answer ends the turn: Labwright adds its own lines
+            if suggested:
+                writer.add(f"\n\n{PREFIX}: {suggested.text}")
+            if (plan_id := saved_plan(own)) and self._mode is Mode.PLAN:
+                writer.add(with_saved_line("".join(writer.text), plan_id))
         return writer.done()
 
-    def _add_ending(self, writer: StreamWriter, own: Sequence[Piece], suggested: Suggestion | None) -> None:
-        """Add Labwright's own lines to the answer that ends the turn."""
-        if suggested:
-            writer.add(f"\n\n{PREFIX}: {suggested.text}")
-        if (plan_id := saved_plan(own)) and self._mode is Mode.PLAN:
-            writer.add(with_saved_line("".join(writer.text), plan_id))
-
-    def _budget(self, reached: BudgetReached, own: Sequence[Piece]) -> bool:
+    def _on_budget_reached(self, reached: BudgetReached, own: Sequence[Piece]) -> bool:
         """Ask a person once for more budget. If it is granted, the turn continues with the same amount again."""
-        status = _decision(own, "")
-        if status is None:
+        last = max((piece.seq for piece in own if piece.kind is PieceKind.MESSAGE), default=0)
+        approvals = [p for p in own if p.kind is PieceKind.APPROVAL and not p.data["call_id"] and p.seq > last]
+        if not approvals:
             question = f"{reached.message} Continue with the same amount again?"
             self._log.ask(question, call_id="", action={"budget": reached.what})
             return False
-        if status is ApprovalStatus.DENIED:
+        if approvals[-1].data["status"] == ApprovalStatus.DENIED:
             self._log.end(EndReason.DENIED, error={"message": reached.message, "hint": reached.hint})
             return False
         self._chats.allow_more(self._log.session_id)
         return True
 
-    async def _call(self, call: ToolCall, place: int, own: Sequence[Piece]) -> bool:
+    async def _call(self, call: ToolCall, index: int, own: Sequence[Piece]) -> bool:
         if not any(piece.kind is PieceKind.CALL and piece.data["call_id"] == call.id for piece in own):
             self._log.write((PieceKind.CALL, {"call_id": call.id, "name": call.name, "arguments": call.arguments}))
         over = threading.Event()
         try:
             done = await asyncio.to_thread(
-                make_call, self._log, self._tools, call, place, own, self._chats.proposer, over
+                make_call, self._log, self._tools, call, index, own, self._chats.proposer, over
             )
         except asyncio.CancelledError:
             over.set()  # the thread continues until it checks this
@@ -176,25 +171,14 @@ class Turn:
             return False
         except Compiling as compiling:
             await follow_plan(self._log, compiling.plan_id, compiling.since, own)
-            return True  # the call is still open: made again, it returns what became of the plan
+            return True  # the next step makes the same call again, which now returns the result
         except EndsTurn as ends:
-            result = ended_with(self._log, call, ends.answer)
+            result = last_result(self._log, call, ends.answer)
             self._log.end(ends.why, result, wait=ends.wait, **ends.data)
             return False
         self._log.write(*done.pieces, evidence=done.evidence)
         return True
 
 
-def _last_said(pieces: Sequence[Piece]) -> str:
-    return next((str(p.data["text"]) for p in reversed(pieces) if p.kind is PieceKind.USER), "")
-
-
 def _rounds(own: Sequence[Piece]) -> int:
     return sum(piece.kind is PieceKind.MESSAGE for piece in own)
-
-
-def _decision(own: Sequence[Piece], call_id: str) -> ApprovalStatus | None:
-    """Return what a person answered since the model's last message, or None if nobody was asked."""
-    last = max((piece.seq for piece in own if piece.kind is PieceKind.MESSAGE), default=0)
-    asked = [p for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call_id and p.seq > last]
-    return ApprovalStatus(asked[-1].data["status"]) if asked else None

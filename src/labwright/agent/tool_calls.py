@@ -1,4 +1,4 @@
-"""One call of a tool in a conversation: on whose behalf it is made, its result, and the evidence that it leaves."""
+"""Make one tool call of a conversation: check approval and arguments, call the tool, record result and evidence."""
 
 from __future__ import annotations
 
@@ -34,57 +34,55 @@ def make_call(
     turn: TurnLog,
     tools: Mapping[str, Tool],
     call: ToolCall,
-    place: int,
+    index: int,
     own: Sequence[Piece],
     proposer: str,
     over: threading.Event,
 ) -> CallResult:
-    """Make the call. Errors become a result, too. `NeedsApproval`, `EndsTurn` and `Compiling` are for the turn."""
+    """Make the call. Errors become a result, too. The turn handles `NeedsApproval`, `EndsTurn` and `Compiling`."""
     session = turn.session
-    approval = _decision(own, call)
+    requests = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call.id]
+    answered = requests and requests[-1]["status"] in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED)
+    approval = requests[-1] if answered else None
     if approval and approval["status"] == ApprovalStatus.DENIED:
         denial = {"denied": True, "by": approval["answered_by"], "reason": approval["reason"]}
         return CallResult(pieces=(_result(turn, call, denial, ok=False, writes=False),), evidence=session.evidence)
-    given = renamed(replace(call, arguments=approval["action"]["arguments"]) if approval else call)
+    current = renamed(replace(call, arguments=approval["action"]["arguments"]) if approval else call)
     pieces = turn.pieces()
     message = next(piece for piece in reversed(own) if piece.kind is PieceKind.MESSAGE)
     context = ToolContext(
         lab=turn.lab,
         session=session,
-        actor=_approver(approval) if approval else turn.actor,
+        actor=Actor(Scope.PERSON, approval["answered_by"].partition(":")[2]) if approval else turn.actor,
         approved=approval is not None,
         proposer=proposer,
-        key=f"{turn.session_id}.{message.seq}.{place}",
+        key=f"{turn.session_id}.{message.seq}.{index}",
         asked_at=message.time,
         known=evidence_in(p.data for p in pieces if p.kind is PieceKind.EVIDENCE),
         questions_left=questions_left(pieces),
         over=over,
     )
-    tool = tools.get(given.name)
+    tool = tools.get(current.name)
     try:
-        answer, ok = _do(context, tool, given), True
+        answer, ok = _do(context, tool, current), True
     except LabwrightError as error:
-        answer, ok = _refusal(error.message, error.hint), False
-    except OSError as error:  # of a file that the model named, or the machine's: the model can try something else
+        answer, ok = {"refused": error.message, "hint": error.hint}, False
+    except OSError as error:  # often a file that the model named: it can try something else
         log.warning("%s of %s failed: %r", call.name, session.id, error)
-        answer, ok = _refusal(f"The machine refused that: {error.strerror or error}.", ""), False
+        answer, ok = {"refused": f"The machine refused that: {error.strerror or error}.", "hint": ""}, False
     writes = tool is not None and tool.writes
-    minted = [(PieceKind.EVIDENCE, one.to_dict()) for one in context.minted] if ok else []
-    shown = (*minted, _result(turn, call, answer, ok=ok, writes=writes))
-    return CallResult(pieces=shown, evidence=session.evidence + len(minted))
+    evidence = [(PieceKind.EVIDENCE, entry.to_dict()) for entry in context.minted] if ok else []
+    result = _result(turn, call, answer, ok=ok, writes=writes)
+    return CallResult(pieces=(*evidence, result), evidence=session.evidence + len(evidence))
 
 
 def _do(context: ToolContext, tool: Tool | None, call: ToolCall) -> dict[str, Any]:
     if tool is None:
         raise Invalid(f"There is no tool {call.name!r} in this mode.", hint="Use one of the tools you were given.")
     if call.malformed:
-        hint = f"Numbers must be finite, and it must not be very long or deep. They were: {call.malformed[:200]}"
+        hint = f"Numbers must be finite, and the object must not be very long or deep. It was: {call.malformed[:200]}"
         raise Invalid("The arguments are not a valid JSON object.", hint=hint)
     return tool.do(context, **checked(call.arguments, tool.schema()))
-
-
-def _refusal(message: str, hint: str) -> dict[str, Any]:
-    return {"refused": message, "hint": hint}
 
 
 def _result(turn: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, writes: bool) -> NewPiece:
@@ -93,25 +91,13 @@ def _result(turn: TurnLog, call: ToolCall, answer: dict[str, Any], *, ok: bool, 
     return PieceKind.RESULT, {**shown, "plan_saved": answer["plan_saved"]} if "plan_saved" in answer else shown
 
 
-def ended_with(turn: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiece:
+def last_result(turn: TurnLog, call: ToolCall, answer: dict[str, Any]) -> NewPiece:
     """Return the result of a call that ends the turn."""
     return _result(turn, call, answer, ok=True, writes=False)
 
 
-def _decision(own: Sequence[Piece], call: ToolCall) -> dict[str, Any] | None:
-    """Return a person's answer for exactly this call, if there is one. Its `action` is what may be done."""
-    asked = [p.data for p in own if p.kind is PieceKind.APPROVAL and p.data["call_id"] == call.id]
-    found = asked[-1] if asked else None
-    return found if found and found["status"] in (ApprovalStatus.APPROVED, ApprovalStatus.DENIED) else None
-
-
 def action_of(call: ToolCall, resolved: Mapping[str, str]) -> dict[str, Any]:
-    """Return what a person is asked to approve, with ids in place of names. The short `run` becomes `run_id`."""
+    """Return the action that a person is asked to approve. Ids replace names: `run` becomes `run_id`."""
     short = {name.removesuffix("_id") for name in resolved}
     arguments = {name: value for name, value in call.arguments.items() if name not in short}
     return {"tool": call.name, "arguments": {**arguments, **resolved}}
-
-
-def _approver(approval: dict[str, Any]) -> Actor:
-    """Return the person who approved exactly this call; it is made on their behalf."""
-    return Actor(Scope.PERSON, approval["answered_by"].partition(":")[2])

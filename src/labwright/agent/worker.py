@@ -1,6 +1,6 @@
-"""Run the turns of sessions: a session that is at work has a task here, any other has none.
+"""Run the turns of sessions: each session that is at work has one task here.
 
-After a restart the worker finds the same sessions, and their turns continue from what their logs hold.
+After a restart the worker finds the same sessions, and their turns continue from their logs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Coroutine
+from typing import TYPE_CHECKING
 
 from labwright.agent.chats import Chats
 from labwright.agent.conversation.waits import wake
@@ -18,6 +18,10 @@ from labwright.domain.event import Event, EventType
 from labwright.domain.run import TERMINAL
 from labwright.domain.session import Mode, Session
 from labwright.store import sessions
+
+if TYPE_CHECKING:
+    from labwright.agent.runner import Turn
+    from labwright.agent.wild.talk import WildTurn
 
 log = logging.getLogger(__name__)
 _SESSIONS = "sessions"  # the one item of this worker: all sessions are checked together
@@ -34,16 +38,18 @@ class SessionWorker(Worker):
     def __init__(self, lab: Lab, chats: Chats) -> None:
         super().__init__(lab)
         self._chats = chats
-        self._tasks: dict[str, tuple[int, asyncio.Task[None]]] = {}  # session -> its turn and what runs it
-        self._some_wait = True  # whether a session waits for the end of something; unknown at first
+        self._tasks: dict[str, tuple[int, asyncio.Task[None]]] = {}  # by session: its turn and the task
+        self._some_wait = True  # whether some session waits for something to end; unknown at first
         self._event_loop: asyncio.AbstractEventLoop  # set by its thread, before it is ready
         self._stop: asyncio.Event
         self._loop_ready = threading.Event()
         self._turns = threading.Thread(target=lambda: asyncio.run(self._run_turns()), name="turns", daemon=True)
 
     def concerned(self, events: list[Event]) -> tuple[str, ...]:
-        matters = any(event.type is EventType.SESSION_STATUS or (self._some_wait and _wakes(event)) for event in events)
-        return (_SESSIONS,) if matters else ()
+        is_concerned = any(
+            event.type is EventType.SESSION_STATUS or (self._some_wait and _may_wake(event)) for event in events
+        )
+        return (_SESSIONS,) if is_concerned else ()
 
     def items_at_start(self) -> tuple[str, ...]:
         self._turns.start()
@@ -66,7 +72,7 @@ class SessionWorker(Worker):
                 self._event_loop.call_soon_threadsafe(task.cancel)
         for session in at_work.values():
             if session.id not in self._tasks and not self.closing:
-                asyncio.run_coroutine_threadsafe(self._begin(session), self._event_loop).result()
+                asyncio.run_coroutine_threadsafe(self._start_turn(session), self._event_loop).result()
 
     async def _run_turns(self) -> None:
         self._event_loop, self._stop = asyncio.get_running_loop(), asyncio.Event()
@@ -77,22 +83,21 @@ class SessionWorker(Worker):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _begin(self, session: Session) -> None:
-        task = asyncio.create_task(self._turn(session), name=f"turn {session.turn} of {session.id}")
-        self._tasks[session.id] = (session.turn, task)
-        task.add_done_callback(lambda done: self._ended(session.id, done))
-
-    def _turn(self, session: Session) -> Coroutine[None, None, None]:
-        """Imported here, as most servers never talk."""
+    async def _start_turn(self, session: Session) -> None:
+        turn: Turn | WildTurn
         if session.mode is Mode.WILD:
-            from labwright.agent.wild.talk import WildTurn
+            from labwright.agent.wild.talk import WildTurn  # here, because most servers have no conversations
 
-            return WildTurn(self._lab, session, self._chats.proposer).run()
-        from labwright.agent.runner import Turn
+            turn = WildTurn(self._lab, session, self._chats.proposer)
+        else:
+            from labwright.agent.runner import Turn
 
-        return Turn(self._lab, session, self._chats).run()
+            turn = Turn(self._lab, session, self._chats)
+        task = asyncio.create_task(turn.run(), name=f"turn {session.turn} of {session.id}")
+        self._tasks[session.id] = (session.turn, task)
+        task.add_done_callback(lambda done: self._on_turn_end(session.id, done))
 
-    def _ended(self, session_id: str, task: asyncio.Task[None]) -> None:
+    def _on_turn_end(self, session_id: str, task: asyncio.Task[None]) -> None:
         """Check the session again: it may have a new message. A turn that could not write is tried again later."""
         del self._tasks[session_id]
         error = None if task.cancelled() else task.exception()
@@ -101,7 +106,7 @@ class SessionWorker(Worker):
         self.wake(_SESSIONS, self.retry_seconds if error else 0.0)
 
 
-def _wakes(event: Event) -> bool:
+def _may_wake(event: Event) -> bool:
     if event.type is EventType.RUN_STATUS:
         return str(event.data.get("to")) in _ENDS
     return event.type in _WAKING

@@ -1,4 +1,4 @@
-"""What a model is shown of a conversation. It is built from the log for each request and has a maximum length.
+"""Build the messages that a model sees of a conversation. They are built for each request, up to a maximum length.
 
 The newest turns are shown whole. Older turns become a summary: by the cheap model, once, if the conversation is long;
 otherwise by rules. Rules always add every decision and id from the log, and the person's messages as far as there is
@@ -28,7 +28,7 @@ WOKEN = f"{OURS} What you waited for has happened: "
 _GIST = 300
 _SHORT_GIST = 100
 _SHOWN_IDS = 40  # per turn, of ids that only tools have shown
-_MENTIONING = (PieceKind.USER, PieceKind.WAKE, PieceKind.MESSAGE, PieceKind.APPROVAL)
+_KEPT_KINDS = (PieceKind.USER, PieceKind.WAKE, PieceKind.MESSAGE, PieceKind.APPROVAL)
 _NOT_DONE = json.dumps({"refused": "not carried out: the turn was stopped before", "hint": ""})
 _LEFT_OUT = "(left out to save space; call the tool again if you need it)"
 _LONGEST_MESSAGE = 1500
@@ -46,7 +46,7 @@ Turns = Mapping[int, Sequence[Piece]]
 @dataclass(frozen=True, slots=True)
 class TurnSummary:
     through: int = 0  # the last turn that it covers
-    text: str = ""  # written by a model; empty if none was asked or it failed
+    text: str = ""  # written by a model; empty if no model was used or it failed
 
 
 def calls_of(message: Piece) -> list[ToolCall]:
@@ -67,15 +67,15 @@ def messages(pieces: Sequence[Piece], most: int) -> tuple[ChatMessage, ...]:
     turns, summary = by_turn(pieces), last_summary(pieces)
     kept: list[ChatMessage] = []
     numbers = sorted((number for number in turns if number > summary.through), reverse=True)
-    for place, number in enumerate(numbers):
+    for index, number in enumerate(numbers):
         mode_before = next((str(p.data["mode"]) for p in turns.get(number - 1, []) if "mode" in p.data), "")
         shown = messages_of_turn(turns[number], mode_before)
-        if place and _length(kept) + _length(shown) > most:
+        if index and _length(kept) + _length(shown) > most:
             break
         kept = [*shown, *kept]
         del turns[number]
     earlier = [ChatMessage(role="user", text=summarized(turns, summary, most // 3))] if turns else []
-    return (*earlier, *_shortened(kept, most))
+    return (*earlier, *_shorten_results(kept, most))
 
 
 def by_turn(pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
@@ -86,7 +86,7 @@ def by_turn(pieces: Sequence[Piece]) -> dict[int, list[Piece]]:
 
 
 def messages_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[ChatMessage]:
-    """Return one turn as messages. A change of mode is said where it happened."""
+    """Return one turn as messages. A note marks a change of mode."""
     shown: list[ChatMessage] = []
     results = {p.data["call_id"]: p.data["text"] for p in pieces if p.kind is PieceKind.RESULT}
     for piece in pieces:
@@ -105,22 +105,22 @@ def messages_of_turn(pieces: Sequence[Piece], mode_before: str = "") -> list[Cha
 
 
 def _user_text(data: dict[str, Any], mode_before: str) -> str:
-    known = [f"[{one['mention']} is {one['text']}]" for one in data["mentions"]]
+    mentions = [f"[{mention['mention']} is {mention['text']}]" for mention in data["mentions"]]
     mode = data.get("mode", mode_before)
     switched = [f"{OURS} From here on this is {mode} mode."] if mode_before not in ("", mode) else []
-    return "\n".join([data["text"], *known, *switched])
+    return "\n".join([data["text"], *mentions, *switched])
 
 
 def _length(shown: Iterable[ChatMessage]) -> int:
     return sum(len(m.text) + sum(len(str(call.arguments)) for call in m.calls) for m in shown)
 
 
-def _shortened(shown: list[ChatMessage], most: int) -> list[ChatMessage]:
+def _shorten_results(shown: list[ChatMessage], most: int) -> list[ChatMessage]:
     """Shorten the oldest tool results until everything fits; their ids stay."""
     over = _length(shown) - most
     kept = []
-    for place, message in enumerate(shown):
-        if over > 0 and message.role == "tool" and place < len(shown) - 4 and len(message.text) > _GIST:
+    for index, message in enumerate(shown):
+        if over > 0 and message.role == "tool" and index < len(shown) - 4 and len(message.text) > _GIST:
             over -= len(message.text)
             ids = " ".join(dict.fromkeys(ID.findall(message.text)))[:_GIST]
             message = ChatMessage(role="tool", text=f"{_LEFT_OUT} {ids}", call_id=message.call_id)
@@ -130,7 +130,7 @@ def _shortened(shown: list[ChatMessage], most: int) -> list[ChatMessage]:
 
 async def compacted(pieces: Sequence[Piece], most: int, model: ChatModel) -> NewPiece | None:
     """Return a new summary for the log if it is time for one. The rule-based chat needs none."""
-    through = too_long(pieces, most) if model.name != OFFLINE else 0
+    through = last_turn_to_summarize(pieces, most) if model.name != OFFLINE else 0
     if not through:
         return None
     question = ChatRequest(
@@ -147,7 +147,7 @@ async def compacted(pieces: Sequence[Piece], most: int, model: ChatModel) -> New
     return PieceKind.SUMMARY, {"through": through, "text": text, "by": model.name if text else OFFLINE}
 
 
-def too_long(pieces: Sequence[Piece], most: int) -> int:
+def last_turn_to_summarize(pieces: Sequence[Piece], most: int) -> int:
     """Return the last turn to summarize so that half of `most` is left, or 0 if everything fits.
 
     Several turns at once: each summary costs a request, and an unchanged beginning can be cached.
@@ -173,13 +173,13 @@ def _older_turns(pieces: Sequence[Piece], through: int, most: int) -> str:
     for message in (message for number in sorted(turns) for message in messages_of_turn(turns[number])):
         calls = "".join(f" (calls {call.name} {call.arguments})" for call in message.calls)
         lines.append(f"{message.role}: {message.text[:_LONGEST_MESSAGE]}{calls[:_LONGEST_MESSAGE]}")
-    rest = "\n".join(lines)[-most:]
-    return f"{before.text}\n{rest}" if before.text else rest
+    newest = "\n".join(lines)[-most:]
+    return f"{before.text}\n{newest}" if before.text else newest
 
 
 def last_summary(pieces: Sequence[Piece]) -> TurnSummary:
-    found = next((piece.data for piece in reversed(pieces) if piece.kind is PieceKind.SUMMARY), None)
-    return TurnSummary(found["through"], found["text"]) if found else TurnSummary()
+    last = next((piece.data for piece in reversed(pieces) if piece.kind is PieceKind.SUMMARY), None)
+    return TurnSummary(last["through"], last["text"]) if last else TurnSummary()
 
 
 def summarized(turns: Turns, summary: TurnSummary, most: int) -> str:
@@ -187,63 +187,65 @@ def summarized(turns: Turns, summary: TurnSummary, most: int) -> str:
     numbers = sorted(turns)
     lines = {number: gist(turns[number]) for number in numbers}
     if summary.text:
-        lines |= {number: _kept(turns[number], _GIST, _GIST) for number in numbers if number <= summary.through}
+        lines |= {
+            number: _decisions_and_ids(turns[number], _GIST, _GIST) for number in numbers if number <= summary.through
+        }
     for length, user_length in ((_GIST, _SHORT_GIST), (_SHORT_GIST, 0)):
         for number in numbers:
             if sum(map(len, lines.values())) <= most:
                 break
-            lines[number] = _kept(turns[number], length, user_length)
+            lines[number] = _decisions_and_ids(turns[number], length, user_length)
     parts = [f"{OURS} Earlier in this conversation, shortened:", summary.text, *lines.values()]
     return "\n".join(line for line in parts if line)
 
 
 def gist(turn: Sequence[Piece]) -> str:
-    said = _said(turn, _GIST)
+    asked = _user_messages(turn, _GIST)
     answers = [p.data["text"] for p in turn if p.kind is PieceKind.MESSAGE and p.data["text"]]
     lines = [
-        f"- asked: {said}" if said else "- woken by an event",
-        f"  answered: {_clip(answers[-1])}" if answers else "",
+        f"- asked: {asked}" if asked else "- woken by an event",
+        f"  answered: {_one_line(answers[-1])}" if answers else "",
         *(f"  {line}" for line in _decisions(turn, _GIST)),
         f"  ids: {_ids(turn)}" if _ids(turn) else "",
     ]
     return "\n".join(line for line in lines if line)
 
 
-def _said(turn: Sequence[Piece], length: int) -> str:
-    return " / ".join(_clip(piece.data["text"], length) for piece in turn if piece.kind is PieceKind.USER)
+def _user_messages(turn: Sequence[Piece], length: int) -> str:
+    return " / ".join(_one_line(piece.data["text"], length) for piece in turn if piece.kind is PieceKind.USER)
 
 
-def _kept(turn: Sequence[Piece], length: int, user_length: int) -> str:
+def _decisions_and_ids(turn: Sequence[Piece], length: int, user_length: int) -> str:
     """Return one line for a turn: always its decisions and ids, and the user's message if `user_length` is not 0."""
-    said = f"asked: {_said(turn, user_length)}" if user_length and _said(turn, user_length) else ""
-    kept = [said, *_decisions(turn, length), _ids(turn)]
+    messages = _user_messages(turn, user_length) if user_length else ""
+    kept = [f"asked: {messages}" if messages else "", *_decisions(turn, length), _ids(turn)]
     return f"- {'; '.join(line for line in kept if line)}" if any(kept) else ""
 
 
 def _decisions(turn: Sequence[Piece], length: int) -> Iterator[str]:
-    """Yield what tools changed and what a person approved or denied."""
+    """Yield the changes that tools made, and a person's approvals and denials."""
     for piece in turn:
         if piece.kind is PieceKind.RESULT and piece.data.get("writes"):
-            yield f"did {piece.data['name']}: {_clip(piece.data['text'], length)}"
+            yield f"did {piece.data['name']}: {_one_line(piece.data['text'], length)}"
         if piece.kind is PieceKind.APPROVAL and piece.data["status"] != "pending":
-            yield f"{piece.data['status']} by a person: {_clip(piece.data['question'], length)}"
+            yield f"{piece.data['status']} by a person: {_one_line(piece.data['question'], length)}"
 
 
 def _ids(turn: Sequence[Piece]) -> str:
-    """Return all ids that somebody mentioned or a tool made, and the first of those that were only shown."""
-    mentioned = [name for piece in turn if _mentions(piece) for name in _ids_in(piece)]
-    shown = dict.fromkeys(name for piece in turn if not _mentions(piece) for name in _ids_in(piece))
-    return " ".join(dict.fromkeys([*mentioned, *list(shown)[:_SHOWN_IDS]]))
+    """Return all ids that somebody mentioned or a tool created, and the first of those that tools only showed."""
+    kept = [name for piece in turn if _is_kept(piece) for name in _ids_in(piece)]
+    shown = dict.fromkeys(name for piece in turn if not _is_kept(piece) for name in _ids_in(piece))
+    return " ".join(dict.fromkeys([*kept, *list(shown)[:_SHOWN_IDS]]))
 
 
-def _mentions(piece: Piece) -> bool:
-    return piece.kind in _MENTIONING or bool(piece.data.get("writes"))
+def _is_kept(piece: Piece) -> bool:
+    return piece.kind in _KEPT_KINDS or bool(piece.data.get("writes"))
 
 
 def _ids_in(piece: Piece) -> list[str]:
     return ID.findall(json.dumps(piece.data, ensure_ascii=False))
 
 
-def _clip(text: str, length: int = _GIST) -> str:
+def _one_line(text: str, length: int = _GIST) -> str:
     line = re.sub(r"\s+", " ", text).strip()
     return line if len(line) <= length else f"{line[:length]}…"

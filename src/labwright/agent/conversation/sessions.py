@@ -1,4 +1,4 @@
-"""Create, list, change, delete and stop conversations, and say something in one. Each verb is one transaction.
+"""Create, list, change, delete and stop conversations, and add a message to one. Each verb is one transaction.
 
 No model is called here: `worker.py` sees that a session is working and runs its turn.
 """
@@ -93,8 +93,8 @@ def say(
         started = before.begin_turn(now(), mode)
         if before.turn == 0 and before.title == NEW_TITLE:
             started = started.evolve(title=name_from(with_names(message, mentions)))
-        said = {"text": message, "by": str(actor), "mode": started.mode, "mentions": mentions}
-        started = sessions.append(tx, started, [(PieceKind.USER, said)])
+        piece = {"text": message, "by": str(actor), "mode": started.mode, "mentions": mentions}
+        started = sessions.append(tx, started, [(PieceKind.USER, piece)])
         sessions.change(tx, before, started, str(actor))
         remember(tx, key, started.to_dict())
     lab.publish_hint(Hint(CHAT_HINT, session_id=session_id))
@@ -104,7 +104,7 @@ def say(
 def stop(lab: Lab, session_id: str, actor: Actor) -> Session:
     """Stop the turn and cancel the session's waits. The turn writes nothing after this.
 
-    A plan that the turn compiles is stopped first: after a kill in between, the turn still reports it.
+    If the turn compiles a plan, that plan is stopped first: after a kill in between, the turn still reports it.
     """
     _check_can_stop(get(lab, session_id))
     for plan in plans.compiled_for(lab.db.reader(), str(Actor(Scope.AGENT, session_id))):
@@ -128,27 +128,27 @@ def _check_can_stop(session: Session) -> None:
 
 
 def _withdraw_approvals(tx: Transaction, session_id: str, actor: Actor) -> None:
-    found, _ = approvals.page(tx.connection, ApprovalStatus.PENDING, session_id, _ALL, None)
-    for approval in found:
+    pending, _ = approvals.page(tx.connection, ApprovalStatus.PENDING, session_id, _ALL, None)
+    for approval in pending:
         approvals.change(tx, approval.withdrawn(now()), str(actor))
 
 
 def resolve(lab: Lab, message: str) -> list[dict[str, Any]]:
     """Return what each `@run-…`, `@sweep-…`, `@plan-…`, `@last` or `@name` of a run in the message refers to."""
-    found = []
+    mentions = []
     for name in list(dict.fromkeys(_MENTION.findall(message)))[:_MAX_MENTIONS]:
         try:
             facts = _facts(lab, name)
         except LabwrightError as error:
             facts = {"kind": "unknown", "text": f"not known: {error.message}"}
-        found.append({"mention": f"@{name}", **facts})
-    return found
+        mentions.append({"mention": f"@{name}", **facts})
+    return mentions
 
 
 def with_names(message: str, mentions: list[dict[str, Any]]) -> str:
     """Return the message with the names of things in place of their ids."""
-    names = {one["mention"]: one["name"] for one in mentions if one.get("name", "").strip()}
-    return _MENTION.sub(lambda found: names.get(found[0], found[0]), message)
+    names = {mention["mention"]: mention["name"] for mention in mentions if mention.get("name", "").strip()}
+    return _MENTION.sub(lambda match: names.get(match[0], match[0]), message)
 
 
 def _facts(lab: Lab, name: str) -> dict[str, Any]:

@@ -38,8 +38,8 @@ Work this way in this project:
 
 def page(lab: Lab, session_id: str | None, status: SuggestionStatus | None) -> list[View]:
     """Return suggestions, newest first."""
-    found = {data["id"]: (session, data) for session, data in sessions.suggestions(lab.db.reader(), session_id)}
-    views = [{"session_id": session, **data} for session, data in reversed(found.values())]
+    newest = {data["id"]: (session, data) for session, data in sessions.suggestions(lab.db.reader(), session_id)}
+    views = [{"session_id": session, **data} for session, data in reversed(newest.values())]
     return [view for view in views if status is None or view["status"] == status]
 
 
@@ -65,12 +65,12 @@ def dismiss(lab: Lab, suggestion_id: str, actor: Actor) -> View:
 
 
 def _pending(lab: Lab, suggestion_id: str) -> tuple[str, Suggestion]:
-    found = next((view for view in page(lab, None, None) if view["id"] == suggestion_id), None)
-    if found is None:
+    view = next((view for view in page(lab, None, None) if view["id"] == suggestion_id), None)
+    if view is None:
         raise NotFound(f"There is no suggestion {suggestion_id}.", hint="List them with GET /suggestions.")
-    suggestion = Suggestion.from_dict(found)
+    suggestion = Suggestion.from_dict(view)
     suggestion.answered(SuggestionStatus.DISMISSED, "")  # refuses a suggestion that was answered before
-    return found["session_id"], suggestion
+    return view["session_id"], suggestion
 
 
 def _answer(lab: Lab, session_id: str, answered: Suggestion, actor: Actor) -> View:
@@ -85,16 +85,16 @@ def _answer(lab: Lab, session_id: str, answered: Suggestion, actor: Actor) -> Vi
 
 def _add_to_skill(lab: Lab, name: str, line: str, actor: Actor) -> None:
     try:
-        found = skills.get(lab, name)
+        skill = skills.get(lab, name)
     except NotFound:
         title = name.replace("-", " ").capitalize()
         skills.create(lab, f"{_NEW_SKILL.format(name=name, title=title)}{line}\n", actor)
         return
-    if found["source"] != "project":
+    if skill["source"] != "project":
         hint = f"Save a skill of the project with this name first, or accept it into {SKILL}."
         raise Forbidden(f"{name} is built in and cannot be changed.", hint=hint)
-    if line not in found["text"].splitlines():
-        skills.replace(lab, name, f"{found['text'].rstrip()}\n{line}\n", actor)
+    if line not in skill["text"].splitlines():
+        skills.replace(lab, name, f"{skill['text'].rstrip()}\n{line}\n", actor)
 
 
 def _write_template(lab: Lab, name: str, text: str) -> str:
