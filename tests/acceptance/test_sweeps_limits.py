@@ -46,7 +46,7 @@ def test_budget_of_runs_alerts_when_they_have_started_not_when_one_ends(lab: Liv
     held = sweep_when(lab, made["id"], "paused")
     assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
     (alert,) = alerts_of(lab, made["id"])
-    assert "What is at work goes on (1)" in alert["message"]
+    assert "Active runs continue (1)" in alert["message"]
     lab.post(f"/alerts/{alert['id']}/respond", {"choice": "raise"})
     (lab.project / "long").touch()
     assert sweep_when(lab, made["id"], "completed")["progress"]["finished"] == 2
@@ -76,7 +76,7 @@ def test_run_that_exceeds_the_budget_raises_an_alert_while_active(lab: LiveServe
     assert held["status_reason"].startswith("its budget is used up: it has been running for")
     assert (held["progress"]["running"], held["progress"]["ready"]) == (1, 1)
     (alert,) = alerts_of(lab, made["id"])
-    assert alert["choices"] == ["raise", "stop"] and "What is at work goes on (1)" in alert["message"]
+    assert alert["choices"] == ["raise", "stop"] and "Active runs continue (1)" in alert["message"]
     assert lab.call("POST", f"/sweeps/{made['id']}/resume").status == 409
     (lab.project / "late").touch()
     wait_until(lambda: lab.get(f"/sweeps/{made['id']}")["progress"]["finished"] == 1, "the first to end")

@@ -49,9 +49,15 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     """Resolve an alert and carry out the choice. If a rerun cannot be created, the alert stays open."""
     pending = alerts.get(lab.db.reader(), alert_id)
     pending.check_answer(choice)
-    _check_may_raise(pending, choice, actor)
-    if choice == "rerun" and pending.run_id:
-        _stop_and_rerun(lab, pending, pending.run_id, actor)
+    # Checked here, because the worker of a wild loop does not know the actor.
+    if (pending.wild_id or pending.sweep_id) and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
+        raise Forbidden("Only a person may raise a budget.", hint="Ask the user, or answer stop.")
+    if choice == "rerun" and pending.run_id:  # repeated answers create at most one rerun
+        once = IdempotencyKey.of(alert_id, "rerun", b"")
+        rerun = run_verbs.rerun(lab, pending.run_id, actor, {"auto_start": False}, once)
+        _stop(lab, pending, pending.run_id, actor)
+        with contextlib.suppress(Conflict):  # a simultaneous answer was faster
+            run_verbs.start(lab, rerun.id, actor)
     with lab.db.transaction() as tx:
         alert = alerts.get(tx.connection, alert_id)
         alert.check_answer(choice)
@@ -63,21 +69,6 @@ def respond(lab: Lab, alert_id: str, choice: str, actor: Actor) -> Alert:
     elif choice == "stop" and alert.run_id:
         _stop(lab, alert, alert.run_id, actor)
     return answered
-
-
-def _check_may_raise(alert: Alert, choice: str, actor: Actor) -> None:
-    """Only a person may raise a budget. A wild loop's worker does not know the actor, so this is checked here."""
-    if (alert.wild_id or alert.sweep_id) and choice == sweep_verbs.RAISE and actor.scope is not Scope.PERSON:
-        raise Forbidden("Only a person may raise a budget.", hint="Ask the user, or answer stop.")
-
-
-def _stop_and_rerun(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:
-    """Create the rerun, stop the run, then queue the rerun. Repeated answers create at most one rerun."""
-    once = IdempotencyKey.of(alert.id, "rerun", b"")
-    again = run_verbs.rerun(lab, run_id, actor, {"auto_start": False}, once)
-    _stop(lab, alert, run_id, actor)
-    with contextlib.suppress(Conflict):  # a simultaneous answer was faster
-        run_verbs.start(lab, again.id, actor)
 
 
 def _stop(lab: Lab, alert: Alert, run_id: str, actor: Actor) -> None:

@@ -70,7 +70,14 @@ def restore(lab: Lab) -> None:
     if by_hand is None:
         lab.cluster.detect()
     else:
-        _restore_by_hand(lab, *by_hand.split(","))
+        kind, parallel, shared = by_hand.split(",")
+        on_slurm = kind == ClusterType.SLURM  # its controller may be down only for a while
+        try:
+            number = int(parallel) if parallel else None
+            lab.cluster.set_by_hand(ClusterType(kind), number, shared == "True", must_answer=not on_slurm)
+        except Invalid as error:  # the driver does not respond; run without GPUs
+            log.warning("the configured cluster (%s) is not available: %s", kind, error)
+            lab.cluster.detect()
     with lab.db.transaction() as tx:
         _remember(lab, tx)
 
@@ -81,16 +88,6 @@ def _remember(lab: Lab, tx: Transaction) -> None:
         meta.put(tx, _SLURM_SEEN, "1")
     cards = [{name: getattr(card, name) for name in _FIXED_FACTS} for card in lab.cluster.cards_expected]
     meta.put(tx, _CARDS_SEEN, json.dumps(cards))
-
-
-def _restore_by_hand(lab: Lab, kind: str, parallel: str, shared: str) -> None:
-    on_slurm = kind == ClusterType.SLURM  # its controller may be down only for a while
-    try:
-        number = int(parallel) if parallel else None
-        lab.cluster.set_by_hand(ClusterType(kind), number, shared == "True", must_answer=not on_slurm)
-    except Invalid as error:  # the driver does not respond; run without GPUs
-        log.warning("the configured cluster (%s) is not available: %s", kind, error)
-        lab.cluster.detect()
 
 
 def _store(lab: Lab, cluster: Cluster, actor: Actor) -> None:

@@ -67,7 +67,9 @@ def collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
 
 def _collect(lab: Lab, actor: Actor, *, dry_run: bool) -> dict[str, Any]:
     before = time.time()
-    expired = _expired_archived(lab, before - lab.settings.keep_archived_days * _DAY)
+    archived_before = before - lab.settings.keep_archived_days * _DAY
+    archived = [run for run in _ended_before(lab, archived_before) if run.archived]
+    expired = [run for run in archived if (run.archived_at or "") < rfc3339(archived_before)]
     logs = _old_logs(lab, before - lab.settings.keep_days * _DAY, {run.id for run in expired})
     orphans = [*_orphan_folders(lab), *_half_made_plans(lab), *_unused_environments(lab), *_old_arrays(lab)]
     secrets = leftover_secrets(lab, before - _SETTLED_SECONDS)
@@ -129,11 +131,6 @@ def _old_logs(lab: Lab, before: float, doomed: set[str]) -> list[RunPaths]:
     return [paths for paths in found if os.path.exists(paths.output) and os.path.getsize(paths.output)]
 
 
-def _expired_archived(lab: Lab, before: float) -> list[Run]:
-    found = (run for run in _ended_before(lab, before) if run.archived)
-    return [run for run in found if (run.archived_at or "") < rfc3339(before)]
-
-
 def _ended_before(lab: Lab, when: float) -> list[Run]:
     return runs.ended_before(lab.db.reader(), rfc3339(when))
 
@@ -172,7 +169,13 @@ def leftover_claims(lab: Lab, before: float) -> list[Path]:
     """Return claims on metric files that no sidecar holds and that are older than every active run."""
     launched = runs.first_active_launch(lab.db.reader())
     moment = min(before, epoch_seconds(launched)) if launched else before
-    return [path for path in _older(lab.paths.metric_claims, moment) if _is_free(path)]
+    free = []
+    for path in _older(lab.paths.metric_claims, moment):
+        fd = _lock(path)
+        if fd is not None:
+            os.close(fd)
+            free.append(path)
+    return free
 
 
 def leftover_rehearsals(lab: Lab) -> list[Path]:
@@ -203,13 +206,6 @@ def remove_claims(files: Iterable[Path]) -> None:
         if fd is not None:
             path.unlink(missing_ok=True)
             os.close(fd)
-
-
-def _is_free(path: Path) -> bool:
-    fd = _lock(path)
-    if fd is not None:
-        os.close(fd)
-    return fd is not None
 
 
 def _lock(path: Path) -> int | None:

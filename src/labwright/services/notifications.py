@@ -26,7 +26,18 @@ from labwright.store.deliveries import Delivery, DeliveryStatus
 def overview(lab: Lab, notifier: NotificationWorker, limit: int) -> dict[str, Any]:
     recent = deliveries.recent(lab.db.reader(), limit)
     return {
-        "channels": [_channel(lab, channel) for channel in notifier.channels],
+        "channels": [
+            {
+                "name": channel.name,
+                "kind": channel.kind,
+                "target": channel.sender.target,
+                "events": list(channel.events),
+                "min_severity": channel.min_severity,
+                "problem": channel.sender.problem(),
+                "waiting": deliveries.count_waiting(lab.db.reader(), channel.name),
+            }
+            for channel in notifier.channels
+        ],
         "deliveries": [_delivery(delivery) for delivery in recent],
     }
 
@@ -48,18 +59,6 @@ def send_test(lab: Lab, notifier: NotificationWorker, actor: Actor) -> list[int]
         made = [deliveries.add(tx, channel.name, message.to_dict(), time.time()) for channel in usable]
     notifier.wake_all()
     return made
-
-
-def _channel(lab: Lab, channel: Channel) -> dict[str, Any]:
-    return {
-        "name": channel.name,
-        "kind": channel.kind,
-        "target": channel.sender.target,
-        "events": list(channel.events),
-        "min_severity": channel.min_severity,
-        "problem": channel.sender.problem(),
-        "waiting": deliveries.count_waiting(lab.db.reader(), channel.name),
-    }
 
 
 def _delivery(delivery: Delivery) -> dict[str, Any]:

@@ -45,25 +45,20 @@ class ConfigFile:
         """Apply `edit`, after which the file must hold `changed`. `check` may refuse before anything is written."""
         import tomlkit  # here, because settings change rarely
 
-        document = tomlkit.parse(self._valid(self.text()))
+        before = self.text()
+        self._parsed(before)  # raises Invalid
+        document = tomlkit.parse(before)
         edit(document)
         text = tomlkit.dumps(document)
         if self._parsed(text) != changed:
             hint = f"Edit {self._path} by hand. It was not changed."
             raise Invalid("The file has a layout that cannot be changed safely.", hint=hint)
         check(changed)
-        self._write(text)
-
-    def _write(self, text: str) -> None:
         mode = _READABLE
         with suppress(FileNotFoundError):
             mode = stat.S_IMODE(self._path.stat().st_mode)
         write_whole(self._path, text.encode())
         self._path.chmod(mode)
-
-    def _valid(self, text: str) -> str:
-        self._parsed(text)
-        return text
 
     def _parsed(self, text: str) -> Data:
         try:
@@ -140,20 +135,17 @@ def change(
             user.targets(settings_of(lab.paths.config, data, environ))
 
         file.change(changed, edit, check)
-        _apply(lab, settings_of(lab.paths.config, changed, environ), user)
+        following = settings_of(lab.paths.config, changed, environ)
+        live = {name: getattr(following, name) for name in _NAMES if name not in AT_START}
+        lab.settings = replace(lab.settings, **live)
+        user.use(lab.settings)
+        lab.wake()
     emit_changed(lab, sorted(changes), actor)
 
 
 def emit_changed(lab: Lab, names: list[str], actor: Actor) -> None:
     with lab.db.transaction() as tx:
         tx.emit(Event(type=EventType.SETTINGS_CHANGED, actor=str(actor), time=now(), data={"changed": names}))
-
-
-def _apply(lab: Lab, following: Settings, user: SettingsUser) -> None:
-    live = {name: getattr(following, name) for name in _NAMES if name not in AT_START}
-    lab.settings = replace(lab.settings, **live)
-    user.use(lab.settings)
-    lab.wake()
 
 
 def _check_name(name: str, environ: Mapping[str, str]) -> None:

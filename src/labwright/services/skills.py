@@ -131,20 +131,20 @@ class Asker:
 
 def experiment_context(lab: Lab, _asker: Asker) -> str:
     """Return counts, active runs, recent failures, sweeps with their best, and pending alerts."""
-    return fenced(_context_lines(lab), _LONGEST_CONTEXT)
-
-
-def _context_lines(lab: Lab) -> Iterator[str]:
     counts = runs.count_by_status(lab.db.reader())
     counted = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    yield f"runs: {counted or 'none yet'}"
-    yield from _listed("active runs", [_active_line(run) for run in _newest(lab, *sorted(ACTIVE), limit=_ACTIVE_SHOWN)])
+    active = _newest(lab, *sorted(ACTIVE), limit=_ACTIVE_SHOWN)
     failed = _newest(lab, RunStatus.FAILED, RunStatus.LOST, limit=_FAILED_SHOWN)
-    yield from _listed("newest failed runs", [_failed_line(run) for run in failed])
-    found, _ = sweep_views.page(lab, _SWEEPS_SHOWN, None)
-    yield from _listed("newest sweeps", [_sweep_line(sweep) for sweep in found])
+    newest_sweeps, _ = sweep_views.page(lab, _SWEEPS_SHOWN, None)
     pending, _ = alerts.page(lab, AlertStatus.PENDING, None, None, _ALERTS_SHOWN, None)
-    yield from _listed("alerts that wait for an answer", [_alert_line(alert.to_dict()) for alert in pending])
+    lines = [
+        f"runs: {counted or 'none yet'}",
+        *_listed("active runs", [_active_line(run) for run in active]),
+        *_listed("newest failed runs", [_failed_line(run) for run in failed]),
+        *_listed("newest sweeps", [_sweep_line(sweep) for sweep in newest_sweeps]),
+        *_listed("alerts that wait for an answer", [_alert_line(alert.to_dict()) for alert in pending]),
+    ]
+    return fenced(lines, _LONGEST_CONTEXT)
 
 
 def _listed(title: str, lines: list[str]) -> Iterator[str]:
@@ -179,24 +179,20 @@ def _sweep_line(sweep: Json) -> str:
     progress = sweep["progress"]
     done = f"{progress['finished']} of {progress['total']} finished, {progress['failed']} failed"
     facts = f"{sweep['id']} {sweep['method']} {sweep['status']}, name {quoted(sweep['name'], 80)}, {done}"
-    return f"{facts}{_best(sweep)}"
-
-
-def _best(sweep: Json) -> str:
     best, metric = sweep["best"], sweep["metric"]
     if not best or not metric:
-        return ""
+        return facts
     spread = f" ± {best['std']:.6g}" if best["std"] is not None else ""
     params = quoted(json.dumps(best["params"], ensure_ascii=False), 120)
     value = f"{plain(metric['key'], 60)} {best['mean']:.6g}{spread} (n={best['n']}, {metric['goal']})"
-    return f", best {value} by {best['run_id']} with {params}"
+    return f"{facts}, best {value} by {best['run_id']} with {params}"
 
 
 def _alert_line(alert: Json) -> str:
     choices = " / ".join(plain(choice, 40) for choice in alert["choices"][:6])
     about = alert["run_id"] or alert["sweep_id"]
-    said = f"message {quoted(alert['message'])}, choices {choices or 'any'}"
-    return f"{alert['id']} {alert['severity']} about {about}, {said}"
+    question = f"message {quoted(alert['message'])}, choices {choices or 'any'}"
+    return f"{alert['id']} {alert['severity']} about {about}, {question}"
 
 
 def existing_plans(lab: Lab, _asker: Asker) -> str:
@@ -209,17 +205,17 @@ def existing_plans(lab: Lab, _asker: Asker) -> str:
 
 
 def cluster_state(lab: Lab, _asker: Asker) -> str:
-    return fenced(_cluster_lines(cluster.show(lab)["cluster"]), _LONGEST_CLUSTER)
-
-
-def _cluster_lines(found: Json) -> Iterator[str]:
+    found = cluster.show(lab)["cluster"]
     advice = found["recommended"]
-    yield f"type {found['type']}, status {found['status']}, {found['source']} at {found['last_detected_at']}"
-    yield f"gpu_count {found['gpu_count']}, cpu_count {found['cpu_count']}, memory_total_mb {found['memory_total_mb']}"
-    yield f"node_count {found['node_count']}, shared_machine {str(found['shared_machine']).lower()}"
-    yield f"recommended: gpuwrap {advice['gpuwrap']}, max_parallel {advice['max_parallel']}"
-    yield from (_card_line(card) for card in found["gpus"][:_CARDS_SHOWN])
-    yield from (_partition_line(partition) for partition in found["partitions"][:_CARDS_SHOWN])
+    lines = [
+        f"type {found['type']}, status {found['status']}, {found['source']} at {found['last_detected_at']}",
+        f"gpu_count {found['gpu_count']}, cpu_count {found['cpu_count']}, memory_total_mb {found['memory_total_mb']}",
+        f"node_count {found['node_count']}, shared_machine {str(found['shared_machine']).lower()}",
+        f"recommended: gpuwrap {advice['gpuwrap']}, max_parallel {advice['max_parallel']}",
+        *(_card_line(card) for card in found["gpus"][:_CARDS_SHOWN]),
+        *(_partition_line(partition) for partition in found["partitions"][:_CARDS_SHOWN]),
+    ]
+    return fenced(lines, _LONGEST_CLUSTER)
 
 
 def _card_line(card: Json) -> str:

@@ -45,7 +45,10 @@ def compare(
     runs = {run_id: run_verbs.get(lab, run_id) for run_id in run_ids}
     curves = {run_id: _curve(lab, run, key, max_points, x) for run_id, run in runs.items()}
     if not any(curve.values for curve in curves.values()):
-        raise _nothing_to_show(key, x)
+        if x == "epoch":
+            message = f"None of these runs has a metric {key!r} with epochs."
+            raise NotFound(message, hint=f"Log a metric {' or '.join(EPOCH_KEYS)}, or use x=step.")
+        raise NotFound(f"None of these runs has a metric {key!r}.", hint="See GET /runs/{id}/metrics for the keys.")
     groups = same_but_for_seed(runs.values()) if grouped else []
     return {
         "key": key,
@@ -60,13 +63,6 @@ def mean_curve(lab: Lab, run_ids: Sequence[str], key: str, max_points: int) -> d
     return _group(lab, [run_verbs.get(lab, run_id) for run_id in run_ids], key, max_points, "step")
 
 
-def _nothing_to_show(key: str, x: str) -> NotFound:
-    if x == "epoch":
-        message = f"None of these runs has a metric {key!r} with epochs."
-        return NotFound(message, hint=f"Log a metric {' or '.join(EPOCH_KEYS)}, or use x=step.")
-    return NotFound(f"None of these runs has a metric {key!r}.", hint="See GET /runs/{id}/metrics for the keys.")
-
-
 def _curve(lab: Lab, run: Run, key: str, max_points: int, x: str) -> RunCurve:
     of_run = metrics.series_of(lab.db.reader(), run.id)
     found = _series(of_run, key)
@@ -74,7 +70,8 @@ def _curve(lab: Lab, run: Run, key: str, max_points: int, x: str) -> RunCurve:
         return RunCurve(steps=(), xs=(), values=())
     points = metrics.read(lab.db.reader(), found, max_points, with_times=x == "time")
     if x == "time":
-        return _ascending(points, _since_start(run, points))
+        start = epoch_seconds(run.started_at) if run.started_at else min(points.times, default=0.0)
+        return _ascending(points, [moment - start for moment in points.times])
     if x == "epoch":
         return _ascending(points, epochs_at(lab, of_run, points.steps))
     return RunCurve(steps=points.steps, xs=points.steps, values=points.values)
@@ -82,12 +79,6 @@ def _curve(lab: Lab, run: Run, key: str, max_points: int, x: str) -> RunCurve:
 
 def _series(of_run: list[Series], key: str) -> Series | None:
     return next(iter(metrics.preferred([series for series in of_run if series.key == key])), None)
-
-
-def _since_start(run: Run, points: Points) -> list[float]:
-    """Return seconds since the start of the run, or since its first point if the start is unknown."""
-    start = epoch_seconds(run.started_at) if run.started_at else min(points.times, default=0.0)
-    return [moment - start for moment in points.times]
 
 
 def _ascending(points: Points, xs: Sequence[float]) -> RunCurve:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any
 
 from labwright.compute.lab import Lab
@@ -34,7 +35,12 @@ def export(lab: Lab, run_id: str, form: str, keys: Sequence[str] | None, *, with
     first = (run_id,) if with_run else ()
     names = ("run_id", *COLUMNS) if with_run else COLUMNS
     blocks = (block for series in chosen for block in _rows(lab, series, first))
-    return _WRITERS[form](names, _joined(blocks))
+    if form == "csv":
+        return map(_csv_lines, chain([[names]], _joined(blocks)))
+    return (
+        "".join(f"{json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)}\n" for row in block)
+        for block in _joined(blocks)
+    )
 
 
 def _rows(lab: Lab, series: Series, first: Row) -> Iterator[list[Row]]:
@@ -60,21 +66,7 @@ def _joined(blocks: Iterator[list[Row]]) -> Iterator[list[Row]]:
     yield rows
 
 
-def _csv(names: Row, blocks: Iterator[list[Row]]) -> Iterator[str]:
-    yield _csv_lines([names])
-    for block in blocks:
-        yield _csv_lines(block)
-
-
 def _csv_lines(rows: list[Row]) -> str:
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
     return text.getvalue()
-
-
-def _jsonl(names: Row, blocks: Iterator[list[Row]]) -> Iterator[str]:
-    for block in blocks:
-        yield "".join(f"{json.dumps(dict(zip(names, row, strict=True)), ensure_ascii=False)}\n" for row in block)
-
-
-_WRITERS: dict[str, Callable[[Row, Iterator[list[Row]]], Iterator[str]]] = {"csv": _csv, "jsonl": _jsonl}

@@ -10,7 +10,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.compute.metrics.unread import part_of
-from labwright.domain.metrics.points import Points, as_json
+from labwright.domain.metrics.points import as_json
 from labwright.paths import ARTIFACTS
 from labwright.services.runs import verbs as run_verbs
 from labwright.store import metric_files, metrics
@@ -141,16 +141,12 @@ _MAX_POINTS = 100_000
 
 def epochs_at(lab: Lab, of_run: Sequence[Series], steps: Sequence[int]) -> list[float]:
     """Return the last logged epoch for each step, or NaN."""
-    logged = _logged_epochs(lab, of_run)
-    return [value_at(logged.steps, logged.values, step) for step in steps]
-
-
-def _logged_epochs(lab: Lab, of_run: Sequence[Series]) -> Points:
     by_key = {series.key: series for series in metrics.preferred(list(of_run))}
-    found = next((by_key[key] for key in EPOCH_KEYS if key in by_key), None)
-    if found is None:
-        return Points.empty()
-    return metrics.read(lab.db.reader(), found, _MAX_POINTS, with_times=False)
+    series = next((by_key[key] for key in EPOCH_KEYS if key in by_key), None)
+    if series is None:
+        return [math.nan] * len(steps)
+    logged = metrics.read(lab.db.reader(), series, _MAX_POINTS, with_times=False)
+    return [value_at(logged.steps, logged.values, step) for step in steps]
 
 
 def value_at(xs: Sequence[float], values: Sequence[float], x: float) -> float:

@@ -17,10 +17,10 @@ from labwright.store import runs
 _RUNS_CHECKED = 300  # newest failed runs, and newest finished ones
 _LOGS_READ = 20
 _CONFIGURATIONS = 500  # of a sweep
-Found = dict[str, Any]
+PastFailure = dict[str, Any]
 
 
-def like(lab: Lab, command: str, params: Params, *, ended_before: str) -> Found | None:
+def like(lab: Lab, command: str, params: Params, *, ended_before: str) -> PastFailure | None:
     """Return the newest failed run with the same command and similar parameters, and the runs that failed like it.
 
     Return None if the same configuration has finished since.
@@ -28,15 +28,16 @@ def like(lab: Lab, command: str, params: Params, *, ended_before: str) -> Found 
     return _Past(lab, shape(command), ended_before).like(command, params)
 
 
-def among(lab: Lab, configurations: Iterable[tuple[str, Params]], *, ended_before: str) -> list[Found]:
-    """Return such failures for many configurations, each failure once."""
+def among(lab: Lab, configurations: Iterable[tuple[str, Params]], *, ended_before: str) -> list[PastFailure]:
+    """Return the failures that `like` finds for many configurations, each failure once."""
 
     @cache
     def past(form: tuple[str, ...]) -> _Past:
         return _Past(lab, form, ended_before)
 
-    found = [past(shape(command)).like(command, params) for command, params in list(configurations)[:_CONFIGURATIONS]]
-    return list({one["run_id"]: one for one in found if one}.values())
+    checked = list(configurations)[:_CONFIGURATIONS]
+    failures = [past(shape(command)).like(command, params) for command, params in checked]
+    return list({failure["run_id"]: failure for failure in failures if failure}.values())
 
 
 def signature_of(lab: Lab, run_id: str) -> str:
@@ -56,10 +57,14 @@ class _Past:
         self._finished = self._runs(RunStatus.FINISHED) if self._failed else []
         self._signature = cache(lambda run_id: signature_of(lab, run_id))
 
-    def like(self, command: str, params: Params) -> Found | None:
+    def like(self, command: str, params: Params) -> PastFailure | None:
         own = params_of(command, params)
         near = [run for run in self._failed if are_near(own, params_of(run.command, run.params))]
-        if not near or self._has_finished_since(own, near[0]):
+        if not near:
+            return None
+        failed_at = near[0].ended_at or ""
+        same = (run for run in self._finished if params_of(run.command, run.params) == own)
+        if any((run.ended_at or "") > failed_at for run in same):
             return None
         read = {run.id: (kind, run.command) for run in near[:_LOGS_READ] if (kind := self._signature(run.id))}
         kinds = {run_id: kind for run_id, (kind, failed) in read.items() if may_fail_alike(kind, failed, command)}
@@ -75,13 +80,7 @@ class _Past:
             "failed_the_same_way": [run_id for run_id, kind in kinds.items() if kind == kinds[newest.id]],
         }
 
-    def _has_finished_since(self, params: dict[str, Any], failed: Run) -> bool:
-        return any(
-            params_of(run.command, run.params) == params and (run.ended_at or "") > (failed.ended_at or "")
-            for run in self._finished
-        )
-
     def _runs(self, status: RunStatus) -> list[Run]:
-        found, _ = runs.page(self._lab.db.reader(), runs.Filter(status=(status,), archived=None), _RUNS_CHECKED, None)
-        every = (Run.from_dict(json.loads(record)) for record in found)
-        return [run for run in every if shape(run.command) == self._form and (run.ended_at or "") < self._before]
+        records, _ = runs.page(self._lab.db.reader(), runs.Filter(status=(status,), archived=None), _RUNS_CHECKED, None)
+        newest = (Run.from_dict(json.loads(record)) for record in records)
+        return [run for run in newest if shape(run.command) == self._form and (run.ended_at or "") < self._before]

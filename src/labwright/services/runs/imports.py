@@ -62,21 +62,16 @@ def import_folder(lab: Lab, path: str, actor: Actor, *, outside: bool) -> Import
             return Imported(run=known, already_there=True)
         end = _end_facts(folder)
         run = _copy(lab, folder, _run(lab, run_id, facts, folder, actor), end)
-        run = _insert(lab, run, actor, None if end else _newest_change(folder))
+        lost_at = None if end else rfc3339(_newest_change(folder))
+        with lab.db.transaction() as tx:
+            tx.on_rollback.append(lambda: shutil.rmtree(lab.paths.run(run_id).dir))
+            runs.insert(tx, run, str(actor))
+            if lost_at is not None:  # otherwise the engine ends the run after it has read the metrics
+                message = "The process ended without an exit code."
+                run = end_run(tx, run, RunStatus.LOST, reason="no_exit", error=message, ended_at=lost_at)
     lab.wake()
     lab.metrics_arrived(run_id)
     return Imported(run=run, already_there=False)
-
-
-def _insert(lab: Lab, run: Run, actor: Actor, lost_at: float | None) -> Run:
-    """Store the run. The engine ends a run with a known end, after it has read the metrics."""
-    with lab.db.transaction() as tx:
-        tx.on_rollback.append(lambda: shutil.rmtree(lab.paths.run(run.id).dir))
-        runs.insert(tx, run, str(actor))
-        if lost_at is None:
-            return run
-        message = "The process ended without an exit code."
-        return end_run(tx, run, RunStatus.LOST, reason="no_exit", error=message, ended_at=rfc3339(lost_at))
 
 
 def _check_folder(lab: Lab, path: str, outside: bool) -> Path:
@@ -117,6 +112,10 @@ def _id_for(lab: Lab, content: bytes) -> tuple[str, Run | None]:
 
 def _run(lab: Lab, run_id: str, facts: Json, folder: Path, actor: Actor) -> Run:
     started = _moment(facts.get("started_at")) or now()
+    tags = facts.get("tags")
+    own_tags = [_text(tag, 100) for tag in tags[:50]] if isinstance(tags, list) else []
+    # The SDK sends project and group to a server as tags.
+    sdk_tags = [f"{name}:{_text(facts.get(name), 90)}" for name in ("project", "group") if facts.get(name)]
     run = Run(
         id=run_id,
         name=_text(facts.get("name"), 200) or folder.name,
@@ -125,7 +124,7 @@ def _run(lab: Lab, run_id: str, facts: Json, folder: Path, actor: Actor) -> Run:
         created_at=now(),
         created_by=str(actor),
         params=_params(facts.get("config")),
-        tags=_tags(facts),
+        tags=tuple(dict.fromkeys([*filter(None, own_tags), *sdk_tags, IMPORTED])),
         notes=_text(facts.get("notes"), 10_000) or f"Imported from {folder}.",
     )
     run = run.move(RunStatus.QUEUED, queued_at=started)
@@ -133,28 +132,21 @@ def _run(lab: Lab, run_id: str, facts: Json, folder: Path, actor: Actor) -> Run:
     return run.move(RunStatus.RUNNING, started_at=started, node=_text(facts.get("host"), 300) or None)
 
 
-def _tags(facts: Json) -> tuple[str, ...]:
-    """Return its tags, plus project and group, as the SDK sends them to a server."""
-    given = facts.get("tags")
-    own = [_text(tag, 100) for tag in given[:50]] if isinstance(given, list) else []
-    from_names = [f"{name}:{_text(facts.get(name), 90)}" for name in ("project", "group") if facts.get(name)]
-    return tuple(dict.fromkeys([*filter(None, own), *from_names, IMPORTED]))
-
-
 def _copy(lab: Lab, folder: Path, run: Run, end: Json | None) -> Run:
     """Copy the files into a temporary folder, then rename it to the run folder."""
     target = lab.paths.run(run.id)
     aside = RunPaths(lab.paths.runs / f".{run.id}.import")
-    for left_behind in (aside.dir, target.dir):  # left by a kill
-        shutil.rmtree(left_behind, ignore_errors=True)
+    for leftover in (aside.dir, target.dir):  # from an import that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
     os.makedirs(aside.metrics, mode=0o700)
     try:
         skipped = _copy_files(folder, Path(aside.dir))
         run = run.evolve(warnings=tuple(skipped[:_WARNINGS_SHOWN]))
         write_new(aside.command, run.command.encode() + b"\n")
         write_json(aside.spec, {"run": run.to_dict(), "sidecar": {}, "imported_from": str(folder)})
-        gone = {**replace(identity(os.getpid()), start_time=0).to_dict(), "attempt": 1, "external": True}
-        create_exclusive(aside.claim(1), json.dumps(gone).encode())
+        dead_process = replace(identity(os.getpid()), start_time=0).to_dict()
+        claim = {**dead_process, "attempt": 1, "external": True}
+        create_exclusive(aside.claim(1), json.dumps(claim).encode())
         if end is not None:
             write_json(aside.exit, end)
         os.rename(aside.dir, target.dir)
@@ -169,8 +161,15 @@ def _copy_files(folder: Path, to: Path) -> list[str]:
     for source in _files(folder / "metrics", folder / ARTIFACTS):
         name = source.relative_to(folder)
         is_known = name.parts[0] == ARTIFACTS or (len(name.parts) == 2 and _METRICS_FILE.fullmatch(name.name))
-        if not is_known or not _copy_file(source, to / name):
+        fd = _open(source) if is_known else None
+        if fd is None:
             skipped.append(f"Not imported: {name}".encode(errors="replace").decode())
+            continue
+        target = to / name
+        with os.fdopen(fd, "rb") as file:
+            target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
+            with open(target, "xb", opener=lambda path, flags: os.open(path, flags, 0o600)) as copy:
+                shutil.copyfileobj(file, copy, 1 << 20)
     return skipped
 
 
@@ -181,19 +180,8 @@ def _files(*folders: Path) -> Iterator[Path]:
                 yield from (Path(place) / name for name in sorted(names))
 
 
-def _copy_file(source: Path, target: Path) -> bool:
-    """Copy a regular file. Return False for links, FIFOs and the like."""
-    fd = _open(source)
-    if fd is None:
-        return False
-    with os.fdopen(fd, "rb") as file:
-        target.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
-        with open(target, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as copy:
-            shutil.copyfileobj(file, copy, 1 << 20)
-    return True
-
-
 def _open(path: Path) -> int | None:
+    """Open a regular file. Return None for links, FIFOs and the like."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -219,12 +207,12 @@ def _read(path: Path) -> bytes:
 
 def _as_object(raw: bytes, path: Path) -> Json:
     try:
-        found = json.loads(raw)
+        content = json.loads(raw)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise Invalid(f"{path} does not hold a JSON object.")
-    return found
+    return content
 
 
 def _end_facts(folder: Path) -> Json | None:
@@ -233,18 +221,18 @@ def _end_facts(folder: Path) -> Json | None:
     if os.path.lexists(path):
         facts = _as_object(_read(path), path)
     else:
-        kept = kept_exit_code(str(folder / "exit.code"))
-        if kept is None:
+        code = kept_exit_code(str(folder / "exit.code"))
+        if code is None:
             return None
-        facts = {"exit_code": kept, "reason": "exit_code" if kept else "", "error": f"Exit code {kept}" if kept else ""}
+        facts = {"exit_code": code, "reason": "exit_code" if code else "", "error": f"Exit code {code}" if code else ""}
     code = facts.get("exit_code")
     exit_code = code if type(code) is int and abs(code) < 2**31 else None
-    otherwise = RunStatus.FAILED if exit_code else RunStatus.FINISHED
+    default_status = RunStatus.FAILED if exit_code else RunStatus.FINISHED
     signal = facts.get("signal")
     usage = facts.get("usage")
     return {
         "attempt": 1,
-        "status": _ENDS.get(str(facts.get("status")), otherwise),
+        "status": _ENDS.get(str(facts.get("status")), default_status),
         "reason": _text(facts.get("reason"), 500),
         "exit_code": exit_code,
         "signal": signal if type(signal) is int and 0 < signal < 128 else None,
@@ -285,5 +273,5 @@ def _params(config: object) -> Json:
     if not isinstance(config, dict):
         return {}
     text = json.dumps(config, ensure_ascii=False).encode(errors="replace").decode()
-    found: Json = json.loads(text, parse_constant=str)
-    return found
+    params: Json = json.loads(text, parse_constant=str)
+    return params

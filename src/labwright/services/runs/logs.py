@@ -45,10 +45,8 @@ def read(lab: Lab, run: Run, offset: int, limit: int) -> dict[str, Any]:
     gap = _gap(paths)
     if gap and start < gap["end"] and read_to > gap["start"]:
         content, end = _up_to_gap(block, start, gap).decode(errors="replace"), gap["end"]
-        start, read_to = (
-            min(start, gap["start"]),
-            end,
-        )  # report the whole gap at once, so that paging backwards skips it
+        # Report the whole gap at once, so that paging backwards skips it.
+        start, read_to = min(start, gap["start"]), end
     else:
         if offset < 0 and start > 0:
             start, block = _from_whole_character(start, block)
@@ -85,17 +83,17 @@ def grep(lab: Lab, run: Run, pattern: str, *, ignore_case: bool = False) -> dict
         raise Invalid("The search text is empty.")
     if ignore_case:
         needle = needle.lower()
-    found: list[bytes] = []  # newest first
+    matches: list[bytes] = []  # newest first
     start = size
     for start, block in _blocks_of_lines(paths, size):
-        found += reversed(_lines_with(needle, block, ignore_case))
-        if len(found) > _GREP_LINES or size - start >= _GREP_SCAN_BYTES:
+        matches += reversed(_lines_with(needle, block, ignore_case))
+        if len(matches) > _GREP_LINES or size - start >= _GREP_SCAN_BYTES:
             break
     return {
-        "content": "\n".join(_clip(line) for line in reversed(found[:_GREP_LINES])),
+        "content": "\n".join(_clip(line) for line in reversed(matches[:_GREP_LINES])),
         "offset": start,
         "total_size": size,
-        "has_more_before": start > 0 or len(found) > _GREP_LINES,
+        "has_more_before": start > 0 or len(matches) > _GREP_LINES,
         "has_more_after": False,
         "next_offset": size,
         "removed_at": _removed_at(paths),
@@ -106,28 +104,26 @@ def _lines_with(needle: bytes, block: bytes, ignore_case: bool) -> list[bytes]:
     lowered = block.lower() if ignore_case else block
     if needle not in lowered:
         return []  # most blocks; this is much faster than splitting into lines
-    pairs = zip(block.split(b"\n"), lowered.split(b"\n"), strict=True)
-    return [_part_with(needle, line, searched) for line, searched in pairs if needle in searched]
-
-
-def _part_with(needle: bytes, line: bytes, searched: bytes) -> bytes:
-    """Return the last state of a progress bar that contains the text."""
-    state = searched.rfind(b"\r", 0, searched.rfind(needle)) + 1
-    return _line_around(line, searched.find(needle, state))
+    matches = []
+    for line, searched in zip(block.split(b"\n"), lowered.split(b"\n"), strict=True):
+        if needle in searched:
+            last_state = searched.rfind(b"\r", 0, searched.rfind(needle)) + 1  # of a progress bar
+            matches.append(_line_around(line, searched.find(needle, last_state)))
+    return matches
 
 
 def _blocks_of_lines(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield blocks of whole lines with their offsets, from the end backwards, without the dropped part."""
     gap = _gap(paths)
     for first, end in [(gap["end"], size), (0, gap["start"])] if gap else [(0, size)]:
-        rest = b""  # the end of a line that began earlier
+        line_end = b""  # of a line that starts in an earlier block
         while end > first:
             start = max(first, end - _GREP_BLOCK)
-            block = _read_block(paths, start, end - start) + rest
+            block = _read_block(paths, start, end - start) + line_end
             cut = block.find(b"\n") + 1 or len(block)
             if start == first or cut > _GREP_LONGEST_LINE:
                 cut = 0
-            rest = block[:cut]
+            line_end = block[:cut]
             yield start + cut, block[cut:]
             end = start
 
@@ -138,7 +134,7 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
     size = _size(paths)
     head = _read_block(paths, 0, _DIGEST_SCAN_BYTES)
     tail = _read_block(paths, max(0, size - _DIGEST_SCAN_BYTES), _DIGEST_SCAN_BYTES)
-    error = _first_error(head) or _first_error(tail)
+    last_lines = tail.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:] if tail else []
     return {
         "run_id": run.id,
         "status": run.status,
@@ -146,20 +142,15 @@ def digest(lab: Lab, run: Run) -> dict[str, Any]:
         "exit_code": run.exit_code,
         "signal": run.signal,
         "error": run.error,
-        "first_error": error,
+        "first_error": _first_error(head) or _first_error(tail),
         "gpu_contention": _contention_lines(tail),
-        "last_lines": _last_lines(tail) if tail else [],
+        # A progress bar is shown in its last state.
+        "last_lines": [_clip(line.rstrip(b"\r").rsplit(b"\r", 1)[-1]) for line in last_lines],
         "total_size": size,
         "gap": _gap(paths),
         "removed_at": _removed_at(paths),
         "warnings": list(run.warnings),
     }
-
-
-def _last_lines(block: bytes) -> list[str]:
-    """Return the last lines; a progress bar is shown in its last state."""
-    lines = block.rstrip(b"\n").rsplit(b"\n", _DIGEST_LINES)[-_DIGEST_LINES:]
-    return [_clip(line.rstrip(b"\r").rsplit(b"\r", 1)[-1]) for line in lines]
 
 
 def _first_error(block: bytes) -> str | None:
@@ -171,7 +162,11 @@ def _first_error(block: bytes) -> str | None:
     if not lines[0].startswith(_TRACEBACK):
         return _clip(lines[0].split(b"\r", 1)[0])
     end = next((i for i, line in enumerate(lines[1:], 1) if line and not line.startswith((b" ", b"\t"))), 1)
-    return "\n".join(_clip(line) for line in _middle_out(lines[: end + 1]))
+    lines = lines[: end + 1]
+    if len(lines) > _DIGEST_ERROR_LINES:
+        half = _DIGEST_ERROR_LINES // 2
+        lines = [*lines[:half], b"  ...", *lines[-half:]]
+    return "\n".join(_clip(line) for line in lines)
 
 
 def _find_error(block: bytes) -> int | None:
@@ -217,27 +212,18 @@ def _blocks_from_start(paths: RunPaths, size: int) -> Iterator[tuple[int, bytes]
 def _contention_lines(block: bytes) -> list[str]:
     """Return lines about GPU contention: the first match of each word, in order."""
     lowered = block.lower()
-    found = [_first_contention(block, lowered, word) for word in _CROWDING]
-    return list(dict.fromkeys(line for _, line in sorted(filter(None, found))))[:5]
-
-
-def _first_contention(block: bytes, lowered: bytes, word: bytes) -> tuple[int, str] | None:
-    place = lowered.find(word)
-    for _ in range(_CROWDING_TRIES):
-        if place < 0:
-            return None
-        line = _clip(_line_around(block, place))
-        if tells_of_crowding(line):
-            return place, line
-        place = lowered.find(word, place + 1)
-    return None
-
-
-def _middle_out(lines: list[bytes]) -> list[bytes]:
-    if len(lines) <= _DIGEST_ERROR_LINES:
-        return lines
-    half = _DIGEST_ERROR_LINES // 2
-    return [*lines[:half], b"  ...", *lines[-half:]]
+    matches = []
+    for word in _CROWDING:
+        place = -1
+        for _ in range(_CROWDING_TRIES):
+            place = lowered.find(word, place + 1)
+            if place < 0:
+                break
+            line = _clip(_line_around(block, place))
+            if tells_of_crowding(line):
+                matches.append((place, line))
+                break
+    return list(dict.fromkeys(line for _, line in sorted(matches)))[:5]
 
 
 def _line_around(block: bytes, position: int) -> bytes:
@@ -257,27 +243,23 @@ def _clip(line: bytes) -> str:
 
 
 def _from_whole_character(start: int, block: bytes) -> tuple[int, bytes]:
-    """Drop the rest of a UTF-8 character that the piece starts in."""
+    """Drop the end of a UTF-8 character if the piece starts inside of it."""
     cut = next((i for i, byte in enumerate(block[:4]) if byte & 0xC0 != 0x80), 0)
     return start + cut, block[cut:]
 
 
 def _to_whole_character(block: bytes, *, more_to_come: bool, at_end: bool) -> bytes:
     """Leave an incomplete last character for the next piece, unless this piece would stay empty forever."""
-    cut = _unfinished(block)
-    if more_to_come or (not at_end and cut < len(block)):
-        return block[: len(block) - cut]
-    return block
-
-
-def _unfinished(block: bytes) -> int:
-    """Return how many bytes at the end are an incomplete UTF-8 character."""
+    incomplete = 0  # bytes of a UTF-8 character that is cut off
     for length, byte in enumerate(reversed(block[-3:]), 1):
         if byte >= 0xC0:
-            return length if length < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
-        if byte < 0x80:
-            return 0
-    return 0
+            whole = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            incomplete = length if length < whole else 0
+        if byte >= 0xC0 or byte < 0x80:
+            break
+    if more_to_come or (not at_end and incomplete < len(block)):
+        return block[: len(block) - incomplete]
+    return block
 
 
 def size_of(lab: Lab, run_id: str) -> int:

@@ -41,7 +41,7 @@ _NO_GPUS = {"", "-1", "NoDevFiles", "none", "void"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewRun(RunSpec):
-    """A request for a run: what it shall do, plus what matters only while it is created.
+    """A request for a run: its spec, plus fields that matter only while it is created.
 
     `snapshot` is set if the run executes the code of an earlier run.
     """
@@ -77,9 +77,18 @@ def plan_run(
     workdir = _check(lab, request, command_field)
     env, own_secrets = split_secrets(request.env)
     env_hash, caller_secrets = _keep_caller_environment(lab, request)
+    caller_env = request.caller_env
+    if caller_env is None and request.env_hash is not None:  # a rerun
+        caller_env = kept_environment(lab, request.env_hash)
+    gpu = plan_gpus(lab.cluster.current, request, {**(caller_env or {}), **request.env})
+    warnings = list(gpu.warnings)
     secrets = {**caller_secrets, **request.secrets, **own_secrets}
     missing = tuple(sorted(set(request.secrets_before) - secrets.keys() - env.keys()))
-    gpu = plan_gpus(lab.cluster.current, request, {**_caller_environment(lab, request), **request.env})
+    if missing:
+        warnings.append(
+            f"Secret variables are not stored after a launch, so this run starts without {', '.join(missing)}. "
+            "Use `labwright rerun` in a shell that has them to pass them on."
+        )
     filled_in = {
         "name": request.name or name_from(request.command),
         "workdir": str(workdir),
@@ -99,7 +108,7 @@ def plan_run(
         secret_env=tuple(sorted(secrets)),
         missing_secrets=missing,
         config_hash=config_hash(request.params) if request.params else None,
-        warnings=(*gpu.warnings, *_secret_warnings(missing)),
+        warnings=tuple(warnings),
     )
     return PlannedRun(run=run, secrets=secrets)
 
@@ -108,7 +117,17 @@ def _check(lab: Lab, request: NewRun, command_field: str) -> Path:
     """Return the resolved workdir if the request is valid."""
     if not request.command.strip():
         raise Invalid("The command is empty.", hint='Send a shell command, e.g. "python train.py --lr 0.1".')
-    workdir = _check_workdir(lab, request.workdir)
+    workdir = lab.paths.project
+    if request.workdir is not None:
+        workdir /= os.path.expanduser(request.workdir)
+        if not os.path.isdir(workdir):
+            problem = "is not a folder" if os.path.exists(workdir) else "does not exist"
+            hint = "Create the folder, or omit workdir."
+            raise Invalid(f"The workdir {workdir} {problem}.", hint=hint, field=("workdir",))
+        if not os.access(workdir, os.R_OK | os.X_OK):
+            hint = "Check its permissions."
+            raise Invalid(f"The workdir {workdir} cannot be entered.", hint=hint, field=("workdir",))
+        workdir = workdir.resolve()
     with _errors_in_field("slurm", "extra"):
         check_extra((request.slurm or {}).get("extra", []))
     if lab.cluster.current.type is ClusterType.SLURM:
@@ -126,19 +145,6 @@ def _errors_in_field(*path: str) -> Iterator[None]:
         raise Invalid(error.message, hint=error.hint, field=path) from error
 
 
-def _check_workdir(lab: Lab, text: str | None) -> Path:
-    if text is None:
-        return lab.paths.project
-    workdir = lab.paths.project / os.path.expanduser(text)
-    if not os.path.isdir(workdir):
-        what = "is not a folder" if os.path.exists(workdir) else "does not exist"
-        hint = "Create the folder, or omit workdir."
-        raise Invalid(f"The workdir {workdir} {what}.", hint=hint, field=("workdir",))
-    if not os.access(workdir, os.R_OK | os.X_OK):
-        raise Invalid(f"The workdir {workdir} cannot be entered.", hint="Check its permissions.", field=("workdir",))
-    return workdir.resolve()
-
-
 def _keep_caller_environment(lab: Lab, request: NewRun) -> tuple[str | None, dict[str, str]]:
     """Store the caller's environment once per content. Return its hash and its secrets, which are not stored."""
     if request.caller_env is None:
@@ -151,23 +157,6 @@ def _keep_caller_environment(lab: Lab, request: NewRun) -> tuple[str | None, dic
         target.parent.mkdir(mode=0o700, exist_ok=True)
         write_json(target, plain)
     return digest, secrets
-
-
-def _caller_environment(lab: Lab, request: NewRun) -> dict[str, str]:
-    """Return the environment that was sent, or for a rerun the stored one."""
-    if request.caller_env is not None or request.env_hash is None:
-        return request.caller_env or {}
-    return kept_environment(lab, request.env_hash)
-
-
-def _secret_warnings(missing: tuple[str, ...]) -> tuple[str, ...]:
-    if not missing:
-        return ()
-    names = ", ".join(missing)
-    return (
-        f"Secret variables are not stored after a launch, so this run starts without {names}. "
-        "Use `labwright rerun` in a shell that has them to pass them on.",
-    )
 
 
 def _code_for(lab: Lab, request: NewRun, workdir: Path) -> dict[str, Any] | None:
@@ -217,16 +206,13 @@ def _from_slurm(request: NewRun) -> GpuPlan:
     warnings = []
     if request.gpuwrap_config and request.gpuwrap_config.enabled:
         warnings.append("gpuwrap is off for this run: Slurm gives each job its own GPUs.")
-    gres = _requested_gres(request.slurm or {})
+    slurm = request.slurm or {}
+    extra = [str(option) for option in slurm.get("extra", ())]
+    further = [option.removeprefix("--gres=") for option in extra if option.startswith("--gres=")]
+    gres = further[-1] if further else str(slurm.get("gres") or "")  # an option in `extra` overrides the field
     if request.gpus and gres and count_gpus(gres) != request.gpus:
         warnings.append(f"gpus is {request.gpus}, but gres={gres} takes precedence on Slurm.")
     return GpuPlan(gpus=request.gpus or 0, named=(), wrap=GpuwrapConfig(enabled=False), warnings=tuple(warnings))
-
-
-def _requested_gres(slurm: dict[str, Any]) -> str:
-    """Return the requested gres. An option in `extra` overrides the `gres` field."""
-    further = [str(item).removeprefix("--gres=") for item in slurm.get("extra", ()) if str(item).startswith("--gres=")]
-    return further[-1] if further else str(slurm.get("gres") or "")
 
 
 def _without_gpus(request: NewRun) -> GpuPlan:

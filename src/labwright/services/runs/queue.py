@@ -46,9 +46,12 @@ def with_reasons(lab: Lab, records: list[str]) -> list[str]:
 
 
 def _reasons(lab: Lab) -> _Reason:
-    """Return a function that gives the reason for one run, based on one look at the machine."""
-    reader = lab.db.reader()
-    look = _look(lab)
+    """Return a function that gives the reason for one run, based on one reading of the machine's state."""
+    reader, settings, cluster = lab.db.reader(), lab.settings, lab.cluster.current
+    look = Look(holders=load_holders(reader, cluster), capacity=capacity_of(cluster, settings.max_parallel))
+    if look.free_gpus:
+        heads = [head for queue in load_queues(reader, set(), 1).values() for head in queue[:1]]
+        look = replace(look, kept_for=keeps_cards(heads, look, time.time(), settings.ageing_seconds))
 
     @cache
     def sweep_of(group: str) -> Sweep | None:
@@ -68,14 +71,3 @@ def _reasons(lab: Lab) -> _Reason:
         return why_queued(run_id, gpus, ahead, sweep, look, named)
 
     return reason_for
-
-
-def _look(lab: Lab) -> Look:
-    reader, settings = lab.db.reader(), lab.settings
-    cluster = lab.cluster.current
-    capacity = capacity_of(cluster, settings.max_parallel)
-    look = Look(holders=load_holders(reader, cluster), capacity=capacity)
-    if not look.free_gpus:
-        return look
-    heads = [head for queue in load_queues(reader, set(), 1).values() for head in queue[:1]]
-    return replace(look, kept_for=keeps_cards(heads, look, time.time(), settings.ageing_seconds))

@@ -39,11 +39,7 @@ def create(lab: Lab, request: NewRun, actor: Actor, key: IdempotencyKey | None =
             if answer := recall(tx, key):
                 forget_secrets(lab, run.id)
                 return Run.from_dict(json.loads(answer))
-            blocked_by = _check_references(tx, run)
-            if blocked_by:
-                run = run.evolve(status_reason=waits_for(tx, run), warnings=_warnings_of_idle_parents(tx, run))
-            if twins := _same_in_sweep(tx, run):
-                run = run.evolve(warnings=(*run.warnings, *twins))
+            run, blocked_by = _check_references(tx, run)
             if request.auto_start:
                 run = run.move(RunStatus.QUEUED, queued_at=run.created_at, status_reason=run.status_reason)
             runs.insert(tx, run, str(actor), blocked_by)
@@ -57,16 +53,12 @@ def create(lab: Lab, request: NewRun, actor: Actor, key: IdempotencyKey | None =
     return run
 
 
-def _same_in_sweep(tx: Transaction, run: Run) -> list[str]:
-    """Return a warning if the sweep already has this configuration and seed, unless the run is a rerun."""
-    if run.sweep_id is None or run.config_hash is None or run.parent_run_id is not None:
-        return []
-    twin = runs.twin(tx.connection, run)
-    return [f"{twin} in this sweep has the same configuration and seed. Both count in the mean."] if twin else []
+def _check_references(tx: Transaction, run: Run) -> tuple[Run, int]:
+    """Check the runs and the sweep that the run names.
 
-
-def _check_references(tx: Transaction, run: Run) -> int:
-    """Check the runs and the sweep that the run names. Return how many unfinished parents block it."""
+    Return the run with its warnings, and how many unfinished parents block it.
+    """
+    warnings = list(run.warnings)
     if run.sweep_id is not None and sweeps.get(tx.connection, run.sweep_id).status is SweepStatus.STOPPED:
         raise Conflict(
             f"Sweep {run.sweep_id} was stopped and starts no more runs.",
@@ -81,13 +73,15 @@ def _check_references(tx: Transaction, run: Run) -> int:
                 f"Run {parent.id} did not finish ({parent.status}), so no run can wait for it.",
                 hint="Rerun it and name the new run in `after`.",
             )
-    return sum(1 for parent in parents if parent.status is not RunStatus.FINISHED)
-
-
-def _warnings_of_idle_parents(tx: Transaction, run: Run) -> tuple[str, ...]:
-    idle = [i for i in run.after if runs.get(tx.connection, i).status is RunStatus.READY]
-    warning = f"This run waits for {', '.join(idle)}, which has not been started."
-    return (*run.warnings, warning) if idle else run.warnings
+    blocked_by = sum(1 for parent in parents if parent.status is not RunStatus.FINISHED)
+    if blocked_by:
+        run = run.evolve(status_reason=waits_for(tx, run))
+    if idle := [parent.id for parent in parents if parent.status is RunStatus.READY]:
+        warnings.append(f"This run waits for {', '.join(idle)}, which has not been started.")
+    may_repeat = run.sweep_id is not None and run.config_hash is not None and run.parent_run_id is None
+    if may_repeat and (twin := runs.twin(tx.connection, run)):
+        warnings.append(f"{twin} in this sweep has the same configuration and seed. Both count in the mean.")
+    return run.evolve(warnings=tuple(warnings)) if len(warnings) > len(run.warnings) else run, blocked_by
 
 
 def start(lab: Lab, run_id: str, actor: Actor) -> Run:
@@ -106,24 +100,24 @@ def start(lab: Lab, run_id: str, actor: Actor) -> Run:
 
 def stop(lab: Lab, run_id: str, actor: Actor, reason: str = "") -> Run:
     """Stop a run that has not ended. The sidecar ends a running process tree: TERM, grace period, KILL."""
-    return lab.reserve.use_if_full(lambda: _stop(lab, run_id, actor, reason))
 
+    def stop_now() -> Run:
+        with lab.db.transaction() as tx:
+            run = runs.get(tx.connection, run_id)
+            if run.is_terminal:
+                raise Conflict(f"Run {run_id} has already ended ({run.status}).", hint="Use rerun to run it again.")
+            if run.is_active:
+                stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
+            else:
+                why = reason or "stopped before it began"
+                stopped = end_run(tx, run, RunStatus.STOPPED, reason=why, actor=str(actor))
+                lab.journal.note(tx, [stopped])
+        if stopped.is_active:
+            request_stop(lab, stopped, actor, reason)
+        lab.wake()
+        return stopped
 
-def _stop(lab: Lab, run_id: str, actor: Actor, reason: str) -> Run:
-    with lab.db.transaction() as tx:
-        run = runs.get(tx.connection, run_id)
-        if run.is_terminal:
-            raise Conflict(f"Run {run_id} has already ended ({run.status}).", hint="Use rerun to run it again.")
-        if run.is_active:
-            stopped = runs.change(tx, run, run.evolve(stop_requested=True), str(actor))
-        else:
-            why = reason or "stopped before it began"
-            stopped = end_run(tx, run, RunStatus.STOPPED, reason=why, actor=str(actor))
-            lab.journal.note(tx, [stopped])
-    if stopped.is_active:
-        request_stop(lab, stopped, actor, reason)
-    lab.wake()
-    return stopped
+    return lab.reserve.use_if_full(stop_now)
 
 
 def request_stop(lab: Lab, run: Run, actor: Actor, reason: str = "") -> None:
@@ -137,7 +131,11 @@ def request_stop(lab: Lab, run: Run, actor: Actor, reason: str = "") -> None:
 def rerun(lab: Lab, run_id: str, actor: Actor, changes: dict[str, Any], key: IdempotencyKey | None = None) -> Run:
     """Create a new run with the same spec, except for `changes`. The old run stays as it is."""
     old = get(lab, run_id)
-    _check_code_is_kept(lab, old)
+    if old.use_snapshot and old.snapshot and not lab.snapshots.has(old.snapshot["hash"]):
+        raise Conflict(
+            f"The code snapshot of run {old.id} has been deleted.",
+            hint="Submit its command as a new run. It uses the current code.",
+        )
     own = {
         "parent_run_id": old.id,
         "snapshot": old.snapshot if old.use_snapshot else None,
@@ -171,15 +169,6 @@ def _changes_with_command(old: Run, command: str) -> dict[str, Any]:
     }
 
 
-def _check_code_is_kept(lab: Lab, old: Run) -> None:
-    """Refuse to rerun a snapshot that `gc` has deleted."""
-    if old.use_snapshot and old.snapshot and not lab.snapshots.has(old.snapshot["hash"]):
-        raise Conflict(
-            f"The code snapshot of run {old.id} has been deleted.",
-            hint="Submit its command as a new run. It uses the current code.",
-        )
-
-
 def update(lab: Lab, run_id: str, changes: dict[str, Any], actor: Actor) -> Run:
     with lab.db.transaction() as tx:
         run = runs.get(tx.connection, run_id)
@@ -204,29 +193,25 @@ def unarchive(lab: Lab, run_id: str, actor: Actor) -> Run:
 
 def delete(lab: Lab, run_id: str, actor: Actor) -> None:
     """Delete an ended run with its files."""
-    lab.reserve.use_if_full(lambda: _delete(lab, run_id, actor))
 
+    def delete_now() -> None:
+        run = get(lab, run_id)
+        if not run.is_terminal:
+            raise Conflict(f"Run {run_id} is {run.status}. Only ended runs can be deleted.", hint="Stop it first.")
+        with lab.db.transaction() as tx:
+            runs.get(tx.connection, run_id)  # another request may have deleted it
+            lab.journal.note_deleted(tx, run_id)
+            # Children that failed with this run before launch have no folder: only the journal can record their end.
+            children = dependencies.child_runs(tx.connection, run_id)
+            lab.journal.note(tx, [child for child in children if child.is_terminal and child.run_dir is None])
+            runs.delete(tx, run, str(actor))
+            dependencies.forget(tx, run_id)
+            alerts.delete_of_run(tx, run_id)
+            metrics.delete_of_run(tx, run_id)
+        forget_secrets(lab, run_id)
+        shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
 
-def _delete(lab: Lab, run_id: str, actor: Actor) -> None:
-    run = get(lab, run_id)
-    if not run.is_terminal:
-        raise Conflict(f"Run {run_id} is {run.status}. Only ended runs can be deleted.", hint="Stop it first.")
-    with lab.db.transaction() as tx:
-        runs.get(tx.connection, run_id)  # another request may have deleted it
-        lab.journal.note_deleted(tx, run_id)
-        lab.journal.note(tx, _children_without_folder(tx, run_id))
-        runs.delete(tx, run, str(actor))
-        dependencies.forget(tx, run_id)
-        alerts.delete_of_run(tx, run_id)
-        metrics.delete_of_run(tx, run_id)
-    forget_secrets(lab, run_id)
-    shutil.rmtree(lab.paths.run(run_id).dir, ignore_errors=True)
-
-
-def _children_without_folder(tx: Transaction, parent: str) -> list[Run]:
-    """Return the children that failed with this run before launch. Only the journal can record their end."""
-    children = dependencies.child_runs(tx.connection, parent)
-    return [child for child in children if child.is_terminal and child.run_dir is None]
+    lab.reserve.use_if_full(delete_now)
 
 
 def get(lab: Lab, run_id: str) -> Run:
@@ -234,7 +219,7 @@ def get(lab: Lab, run_id: str) -> Run:
 
 
 def find(lab: Lab, reference: str) -> Run:
-    """Return a run by id, name, the beginning of an id, or `last`."""
+    """Return a run by its id, its name, the start of its id, or `last`."""
     return get(lab, full_id(lab, RUN, reference))
 
 

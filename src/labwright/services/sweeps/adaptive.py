@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -49,12 +49,8 @@ def propose(space: Space, goal: str, history: Sequence[Trial], sampling_seed: in
         config = _ask(space, goal, history, _seed(sampling_seed, number, attempt))
         if config_hash(config) not in known:
             return config
-    return _undrawn(space, _seed(sampling_seed, number, _TRIES), known)
-
-
-def _undrawn(space: Space, seed: int, known: Collection[str]) -> Config | None:
-    found = draw_many(space, seed, 1, known)
-    return found[0] if found else None
+    drawn = draw_many(space, _seed(sampling_seed, number, _TRIES), 1, known)
+    return drawn[0] if drawn else None
 
 
 def _seed(sampling_seed: int, number: int, attempt: int) -> int:
@@ -78,17 +74,17 @@ def _ask(space: Space, goal: str, history: Sequence[Trial], seed: int) -> Config
         )
     study = optuna.create_study(direction="minimize" if goal == "min" else "maximize", sampler=sampler)
     for trial in sorted(history, key=lambda trial: trial.number):
-        if known := _as_optuna_trial(space, trial):
-            study.add_trial(known)
-    asked = study.ask()
+        if optuna_trial := _as_optuna_trial(space, trial):
+            study.add_trial(optuna_trial)
+    next_trial = study.ask()
     config: Config = {}
     for parameter in space.parameters:
         if applies(parameter, config):
-            config[parameter.name] = _suggested(asked, parameter)
+            config[parameter.name] = _suggested_value(next_trial, parameter)
     return config
 
 
-def _suggested(trial: optuna.Trial, parameter: Parameter) -> Any:
+def _suggested_value(trial: optuna.Trial, parameter: Parameter) -> Any:
     """Return the suggested value. Choices and steps go by index: Optuna takes plain values, and floats are inexact."""
     if isinstance(parameter, Choice):
         return parameter.values[trial.suggest_categorical(parameter.name, tuple(range(len(parameter.values))))]
@@ -122,6 +118,7 @@ def _as_optuna_trial(space: Space, trial: Trial) -> optuna.trial.FrozenTrial | N
 
 
 def _number_of(parameter: Parameter, value: Any) -> int | float | None:
+    """Return the index or number that Optuna knows the value by, or None if the parameter does not allow it."""
     if isinstance(parameter, Choice):
         labels = [canonical(known) for known in parameter.values]
         return labels.index(canonical(value)) if canonical(value) in labels else None

@@ -34,13 +34,20 @@ class EarlyStop:
         running = [row.id for row in rows if row.status == RunStatus.RUNNING]
         if not running:
             return
-        known = {**self._of_ended(lab, sweep, rows), **{run_id: _progress(lab, sweep, run_id) for run_id in running}}
+        known = {
+            **self._curves_of_ended(lab, sweep, rows),
+            **{run_id: _progress(lab, sweep, run_id) for run_id in running},
+        }
         for run_id in running:
             reason = self._judge(sweep, run_id, known)
             if reason:
                 with contextlib.suppress(Conflict):  # it has ended by itself
                     run_verbs.stop(lab, run_id, SYSTEM, f"{REASON}{reason}")
-        self._keep_rungs(lab, sweep)
+        if sweep.early_stop["method"] == "halving" and self._judged != sweep.rungs:
+            # Store the checkpoints, so that a run that passed one is not judged there again.
+            with lab.db.transaction() as tx:
+                current = sweeps.get(tx.connection, sweep.id)
+                change(lab, tx, current, current.evolve(rungs=dict(self._judged)), SYSTEM)
 
     def _judge(self, sweep: Sweep, run_id: str, known: dict[str, BestCurve]) -> str:
         """Return a reason to stop the run, or nothing. A run is judged once at each checkpoint."""
@@ -56,16 +63,7 @@ class EarlyStop:
             self._judged[run_id] = step
         return reason or ""
 
-    def _keep_rungs(self, lab: Lab, sweep: Sweep) -> None:
-        """Store the checkpoints, so that a run that passed one is not judged there again."""
-        assert sweep.early_stop is not None
-        if sweep.early_stop["method"] != "halving" or self._judged == sweep.rungs:
-            return
-        with lab.db.transaction() as tx:
-            current = sweeps.get(tx.connection, sweep.id)
-            change(lab, tx, current, current.evolve(rungs=dict(self._judged)), SYSTEM)
-
-    def _of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, BestCurve]:
+    def _curves_of_ended(self, lab: Lab, sweep: Sweep, rows: list[SweepRun]) -> dict[str, BestCurve]:
         counted = (RunStatus.FINISHED, RunStatus.STOPPED)
         ended = sorted((row for row in rows if row.status in counted), key=lambda row: row.ended_at or "")
         compared = [row.id for row in ended[-_OTHERS:]]
@@ -77,9 +75,9 @@ class EarlyStop:
 
 def _progress(lab: Lab, sweep: Sweep, run_id: str) -> BestCurve:
     assert sweep.metric is not None
-    found = [series for series in metrics.series_of(lab.db.reader(), run_id) if series.key == sweep.metric["key"]]
-    best = metrics.preferred(found)
-    if not best:
+    series_of_key = [s for s in metrics.series_of(lab.db.reader(), run_id) if s.key == sweep.metric["key"]]
+    preferred = metrics.preferred(series_of_key)
+    if not preferred:
         return BestCurve((), ())
-    points = metrics.read(lab.db.reader(), best[0], _POINTS, with_times=False)
+    points = metrics.read(lab.db.reader(), preferred[0], _POINTS, with_times=False)
     return BestCurve.of(points.steps, points.values, sweep.metric["goal"])

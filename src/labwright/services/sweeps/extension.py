@@ -31,68 +31,76 @@ def extended(
 ) -> tuple[Sweep, list[RunRecord], int]:
     """Return the extended sweep, its new runs, and how many of the requested runs it already has."""
     parameters = {**sweep.parameters, **_merged(sweep.parameters, extension.parameters)}
+    if extension.seeds and not sweep.seeds:
+        raise Invalid("The sweep has no seeds.", hint="Create a new sweep with seeds.", field=("seeds",))
     grown = sweep.evolve(
         parameters=parameters,
-        seeds=tuple(dict.fromkeys((*sweep.seeds, *_new_seeds(sweep, extension.seeds)))),
+        seeds=tuple(dict.fromkeys((*sweep.seeds, *extension.seeds))),
         max_runs=_new_limit(sweep, extension.max_runs),
         budget={**sweep.budget, **extension.budget},
         parallel=extension.parallel or sweep.parallel,
     )
     existing, known = _existing(connection, sweep)
     first_number = max(existing, default=-1) + 1
-    configs = [*existing.items(), *enumerate(_new_configurations(grown, existing), first_number)]
-    _check_limit(grown, len(configs))
-    if grown != sweep and _has_more_to_do(sweep, grown, len(configs) - len(existing)):
+    new = _new_configurations(grown, existing)
+    configs = [*existing.items(), *enumerate(new, first_number)]
+    total, most = len(configs) * grown.runs_per_configuration, grown.max_runs or MAX_RUNS
+    if total > most:
+        raise Invalid(
+            f"The sweep would have {total:,} runs, but max_runs is {most:,}.",
+            hint=f"Raise it with --max-runs {total}, or `max_runs` over HTTP.",
+            field=("max_runs",),
+        )
+    has_new_limit = grown.method is SweepMethod.ADAPTIVE and grown.max_runs != sweep.max_runs
+    if grown != sweep and (new or has_new_limit or grown.seeds != sweep.seeds):
         grown = reopen(grown)
     made = runs_for(grown, space_of(parameters, grown.seeds), configs, known)
-    asked = len(configs) * grown.runs_per_configuration
-    return grown, made, asked - len(made) if extension.parameters else 0
+    return grown, made, total - len(made) if extension.parameters else 0
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """Add values to a list; a new range replaces the old one."""
-    found = {}
+    merged = {}
     for name, spec in new.items():
-        place = ("parameters", name)
         if name not in old:
+            without_value = "Its runs have no value for it. Create a new sweep."
             raise Invalid(
                 f"The sweep has no parameter {name!r}.",
-                hint="Use `seeds` for more seeds."
-                if name == SEED
-                else "Its runs have no value for it. Create a new sweep.",
-                field=place,
+                hint="Use `seeds` for more seeds." if name == SEED else without_value,
+                field=("parameters", name),
             )
         values, more = _values_of(old[name]), _values_of(spec)
-        if (values is None) != (more is None):
-            raise _other_form(name, old[name], values is None)
-        if values is None or more is None:
-            found[name] = {**old[name], **spec}
+        if values is None and more is None:
+            merged[name] = {**old[name], **spec}
+        elif values is None:
+            raise Invalid(
+                f"{name} is a range, {json.dumps(old[name])}. Single values cannot be added to it.",
+                hint="Send a wider range with POST /sweeps/{id}/extend, as "
+                f'{{"parameters": {{"{name}": {{"max": …}}}}}}, or create a new sweep with these values.',
+                field=("parameters", name),
+            )
+        elif more is None:
+            message = f"{name} is a list. A range cannot be added to it."
+            raise Invalid(message, hint="Send the values to add.", field=("parameters", name))
         else:
-            _check_kind(name, values, more)
-            known = {json.dumps(value) for value in values}
-            found[name] = _with_values(old[name], [*values, *(v for v in more if json.dumps(v) not in known)])
-    return found
+            merged[name] = _with_more_values(name, old[name], values, more)
+    return merged
 
 
-def _other_form(name: str, spec: Any, is_range: bool) -> Invalid:
-    if not is_range:
-        message, hint = f"{name} is a list. A range cannot be added to it.", "Send the values to add."
-    else:
-        message = f"{name} is a range, {json.dumps(spec)}. Single values cannot be added to it."
-        hint = f'Send a wider range with POST /sweeps/{{id}}/extend, as {{"parameters": {{"{name}": {{"max": …}}}}}}, '
-        hint += "or create a new sweep with these values."
-    return Invalid(message, hint=hint, field=("parameters", name))
-
-
-def _check_kind(name: str, values: list[Any], more: list[Any]) -> None:
+def _with_more_values(name: str, spec: Any, values: list[Any], more: list[Any]) -> Any:
     """Refuse a text for a parameter with numbers: it is probably a typing error."""
-    odd = [value for value in more if not _is_number(value)]
-    if odd and all(_is_number(value) for value in values):
+    not_numbers = [value for value in more if not _is_number(value)]
+    if not_numbers and all(_is_number(value) for value in values):
         raise Invalid(
-            f"{name} has numbers, but {json.dumps(odd[0], ensure_ascii=False)} is not a number.",
+            f"{name} has numbers, but {json.dumps(not_numbers[0], ensure_ascii=False)} is not a number.",
             hint="Send numbers, or create a new sweep.",
             field=("parameters", name),
         )
+    known = {json.dumps(value) for value in values}
+    every = [*values, *(value for value in more if json.dumps(value) not in known)]
+    if not isinstance(spec, dict):
+        return every
+    return {**{key: value for key, value in spec.items() if key != "value"}, "values": every}
 
 
 def _is_number(value: Any) -> bool:
@@ -107,20 +115,8 @@ def _values_of(spec: Any) -> list[Any] | None:
         return [spec]
     if "min" in spec or "max" in spec:
         return None
-    found: list[Any] = spec["values"] if "values" in spec else [spec.get("value")]
-    return found
-
-
-def _with_values(spec: Any, values: list[Any]) -> Any:
-    if not isinstance(spec, dict):
-        return values
-    return {**{key: value for key, value in spec.items() if key != "value"}, "values": values}
-
-
-def _new_seeds(sweep: Sweep, seeds: tuple[int, ...]) -> tuple[int, ...]:
-    if seeds and not sweep.seeds:
-        raise Invalid("The sweep has no seeds.", hint="Create a new sweep with seeds.", field=("seeds",))
-    return seeds
+    values: list[Any] = spec["values"] if "values" in spec else [spec.get("value")]
+    return values
 
 
 def _new_limit(sweep: Sweep, max_runs: int | None) -> int | None:
@@ -157,18 +153,3 @@ def _new_configurations(sweep: Sweep, existing: dict[int, Config]) -> list[Confi
         room = (sweep.max_runs or 0) // sweep.runs_per_configuration - len(existing)
         return draw_many(space, sweep.sampling_seed, max(0, room), known)
     return []  # the worker requests them one by one
-
-
-def _check_limit(sweep: Sweep, configs: int) -> None:
-    total, most = configs * sweep.runs_per_configuration, sweep.max_runs or MAX_RUNS
-    if total > most:
-        raise Invalid(
-            f"The sweep would have {total:,} runs, but max_runs is {most:,}.",
-            hint=f"Raise it with --max-runs {total}, or `max_runs` over HTTP.",
-            field=("max_runs",),
-        )
-
-
-def _has_more_to_do(before: Sweep, after: Sweep, new_configurations: int) -> bool:
-    has_new_limit = after.method is SweepMethod.ADAPTIVE and after.max_runs != before.max_runs
-    return bool(new_configurations) or has_new_limit or after.seeds != before.seeds

@@ -74,11 +74,13 @@ def plan_sweep(lab: Lab, request: NewSweep, actor: Actor) -> PlannedSweep:
     _check_method(request)
     seed, per_config = _seed(request), max(1, len(request.seeds))
     configs = first_configurations(request.method, space, request.max_runs, per_config, seed)
-    first = configs[0] if configs else {}
-    common_run = replace(request.common, command=_any_command(template, first, request))
-    planned = plan_run(lab, common_run, actor, command_field="base_command")
-    sweep, common = _draft_of(request, planned, seed, actor)
-    sweep = replace(sweep, warnings=_warnings(lab, sweep, (*common.warnings, *template.warnings), len(configs)))
+    command = request.base_command
+    if configs and configs[0]:  # the command of one run shows which GPUs it names; an adaptive sweep has no run yet
+        command = template.fill({**configs[0], **({SEED: request.seeds[0]} if request.seeds else {})})
+    planned = plan_run(lab, replace(request.common, command=command), actor, command_field="base_command")
+    sweep = _draft_of(request, planned, seed, actor)
+    warnings = (*planned.run.warnings, *template.warnings, *_warnings(lab, sweep, len(configs)))
+    sweep = replace(sweep, warnings=warnings)
     if request.auto_start:
         sweep = started(sweep)
     return PlannedSweep(sweep=sweep, runs=runs_for(sweep, space, enumerate(configs)), secrets=planned.secrets)
@@ -116,15 +118,16 @@ def _plan_listed(lab: Lab, request: NewSweep, actor: Actor) -> PlannedSweep:
             f"The plan has {len(request.listed):,} runs, but at most {most:,} are allowed.", hint="Plan fewer runs."
         )
     planned = plan_run(lab, replace(request.common, command=request.listed[0].command), actor)
-    sweep, common = _draft_of(request, planned, _seed(request), actor)
-    sweep = replace(sweep, warnings=common.warnings)
+    sweep = replace(_draft_of(request, planned, _seed(request), actor), warnings=planned.run.warnings)
     if request.auto_start:
         sweep = started(sweep)
-    return PlannedSweep(sweep=sweep, runs=_listed_runs(sweep, request.listed), secrets=planned.secrets)
+    numbers: dict[str, int] = {}  # runs that differ only in their seed share a configuration number
+    numbered = ((numbers.setdefault(config_hash(run.params), len(numbers)), run) for run in request.listed)
+    return PlannedSweep(sweep=sweep, runs=_records(sweep, numbered), secrets=planned.secrets)
 
 
-def _draft_of(request: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -> tuple[Sweep, Run]:
-    """Return the sweep without runs, and a run with the fields that all its runs share."""
+def _draft_of(request: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -> Sweep:
+    """Return the sweep without runs. Its template holds the fields that all its runs share."""
     sweep = Sweep(
         id=request.id or new_id(SWEEP),
         name=request.name,
@@ -147,7 +150,7 @@ def _draft_of(request: NewSweep, planned: PlannedRun, seed: int, actor: Actor) -
         created_by=str(actor),
     )
     common = replace(planned.run, id="", sweep_id=sweep.id, config_hash=None, name="")
-    return replace(sweep, template=common.to_dict()), common
+    return replace(sweep, template=common.to_dict())
 
 
 def started(sweep: Sweep, **facts: Any) -> Sweep:
@@ -191,14 +194,13 @@ def _check_method(request: NewSweep) -> None:
             )
     if request.max_runs is not None and request.max_runs > MAX_RUNS:
         raise Invalid(f"A sweep can have at most {MAX_RUNS} runs.", hint="Create several sweeps.", field=("max_runs",))
-    for field_name in ("adaptive", "early_stop"):
-        needs = request.early_stop if field_name == "early_stop" else request.method is SweepMethod.ADAPTIVE
-        if needs and request.metric is None:
-            raise Invalid(
-                f"{'Early stopping' if field_name == 'early_stop' else 'An adaptive sweep'} needs a metric.",
-                hint="Set a metric, e.g. metric: {key: val/loss, goal: min}.",
-                field=("early_stop",) if field_name == "early_stop" else ("method",),
-            )
+    if request.metric is None and (request.early_stop or request.method is SweepMethod.ADAPTIVE):
+        is_adaptive = request.method is SweepMethod.ADAPTIVE
+        raise Invalid(
+            f"{'An adaptive sweep' if is_adaptive else 'Early stopping'} needs a metric.",
+            hint="Set a metric, e.g. metric: {key: val/loss, goal: min}.",
+            field=("method",) if is_adaptive else ("early_stop",),
+        )
 
 
 def _seed(request: NewSweep) -> int:
@@ -229,25 +231,18 @@ def checked_grid(space: Space, max_runs: int | None, per_config: int) -> list[Co
     return list(grid(space))
 
 
-def _any_command(template: CommandTemplate, config: Config, request: NewSweep) -> str:
-    """Return the command of one run, to see which GPUs it names. An adaptive sweep has no runs yet."""
-    if not config:
-        return request.base_command
-    return template.fill({**config, **({SEED: request.seeds[0]} if request.seeds else {})})
-
-
-def _warnings(lab: Lab, sweep: Sweep, found_before: tuple[str, ...], configs: int) -> tuple[str, ...]:
-    found = list(found_before)
+def _warnings(lab: Lab, sweep: Sweep, configs: int) -> list[str]:
+    warnings = []
     per_config, most = sweep.runs_per_configuration, sweep.max_runs or 0
     if sweep.method is SweepMethod.RANDOM and configs < most // per_config:
-        found.append(f"There are only {configs} different configurations, fewer than max_runs allows.")
+        warnings.append(f"There are only {configs} different configurations, fewer than max_runs allows.")
     elif sweep.method is not SweepMethod.GRID and most % per_config:
-        found.append(
+        warnings.append(
             f"max_runs is not a multiple of {per_config} seeds, so {most - most % per_config} runs are created."
         )
     if "gpu_hours" in sweep.budget and gpus_per_run(lab, sweep) == 0:
-        found.append("The runs use no GPU, so the budget of GPU-hours has no effect.")
-    return tuple(found)
+        warnings.append("The runs use no GPU, so the budget of GPU-hours has no effect.")
+    return warnings
 
 
 def runs_for(
@@ -268,12 +263,6 @@ def runs_for(
                     yield trial, ListedRun(params=config, seed=seed, command=template.fill(values))
 
     return _records(sweep, listed())
-
-
-def _listed_runs(sweep: Sweep, listed: Iterable[ListedRun]) -> list[RunRecord]:
-    """Return the records. Runs that differ only in their seed share a configuration number."""
-    numbers: dict[str, int] = {}
-    return _records(sweep, ((numbers.setdefault(config_hash(run.params), len(numbers)), run) for run in listed))
 
 
 def _records(sweep: Sweep, numbered: Iterable[tuple[int, ListedRun]]) -> list[RunRecord]:
@@ -310,7 +299,11 @@ def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
     at = now()
     status, queued_at = _first_status(sweep, at)
     base = Run.from_dict(sweep.template)
-    base = replace(base, snapshot=take_snapshot(lab, Path(base.workdir)), warnings=_without_secrets(lab, sweep, base))
+    warnings = base.warnings
+    if base.secret_env and not lab.paths.secret(sweep.id).exists():
+        names = ", ".join(base.secret_env)
+        warnings += (f"Secret variables are deleted when a sweep ends, so this run starts without {names}.",)
+    base = replace(base, snapshot=take_snapshot(lab, Path(base.workdir)), warnings=warnings)
     same = ("name", "command", "params", "seed", "config_hash", "trial")
     variants = (
         {
@@ -326,14 +319,6 @@ def again(lab: Lab, sweep: Sweep, failed: Sequence[Run]) -> list[RunRecord]:
     return list(copies(base, variants))
 
 
-def _without_secrets(lab: Lab, sweep: Sweep, base: Run) -> tuple[str, ...]:
-    if not base.secret_env or lab.paths.secret(sweep.id).exists():
-        return base.warnings
-    names = ", ".join(base.secret_env)
-    warning = f"Secret variables are deleted when a sweep ends, so this run starts without {names}."
-    return (*base.warnings, warning)
-
-
 def add_runs(lab: Lab, tx: Transaction, made: Sequence[RunRecord], actor: Actor) -> None:
     runs.insert_many(tx, made, str(actor))
     lab.journal.note_records(tx, (record.text for record in made))
@@ -344,10 +329,10 @@ def queue_ready(tx: Transaction, sweep: Sweep, limit: int, actor: Actor) -> int:
 
     The journal does not record this: after a rebuild they are ready again, and the worker queues them again.
     """
-    found = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
+    ready = [runs.get(tx.connection, run_id) for run_id in sweeps.ready_ids(tx.connection, sweep.id, limit)]
     at = now()
-    runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in found], str(actor))
-    return len(found)
+    runs.move_many(tx, [(run, run.move(RunStatus.QUEUED, queued_at=at)) for run in ready], str(actor))
+    return len(ready)
 
 
 def gpus_per_run(lab: Lab, sweep: Sweep) -> int:

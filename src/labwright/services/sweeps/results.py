@@ -99,16 +99,12 @@ def configurations(connection: sqlite3.Connection, sweep: Sweep, metric: Metric)
         known.add(row.id, row.status, row.seed, row.ended_at, values.get(row.id))
     every = json.loads(f"[{','.join(texts)}]")  # one call is faster than thousands
     for configuration, params in zip(found.values(), every, strict=True):
-        configuration.params = _params(sweep, configuration, params)
+        if configuration.trial is not None and sweep.parameters:
+            configuration.params = {name: params[name] for name in sweep.parameters if name in params}
+        else:  # a run that joined the sweep
+            configuration.params = {name: value for name, value in params.items() if name != SEED}
         configuration.settle()
     return list(found.values())
-
-
-def _params(sweep: Sweep, found: ConfigurationResult, params: dict[str, Any]) -> dict[str, Any]:
-    """Return the parameters of the sweep; for runs that joined it, all parameters except the seed."""
-    if found.trial is not None and sweep.parameters:
-        return {name: params[name] for name in sweep.parameters if name in params}
-    return {name: value for name, value in params.items() if name != SEED}
 
 
 def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: int) -> dict[str, Any]:
@@ -117,16 +113,23 @@ def results(lab: Lab, sweep_id: str, key: str | None, goal: str | None, limit: i
     metric = chosen_metric(connection, sweep, key, goal)
     found = ranked(configurations(connection, sweep, metric), metric["goal"])
     has_value = bool(found) and found[0].mean is not None
-    said = judge_lead(found, metric["key"], () if has_value else sweeps.metric_keys(connection, sweep.id))
+    verdict = judge_lead(found, metric["key"], () if has_value else sweeps.metric_keys(connection, sweep.id))
+    valued = [configuration for configuration in found if configuration.mean is not None]
+    shares = importance([c.params for c in valued], [c.mean for c in valued if c.mean is not None])
+    too_few = f"This needs {LEAST_CONFIGURATIONS} configurations with a value. {len(valued)} have one."
     return {
         "sweep_id": sweep.id,
         "metric": metric,
         "total": len(found),
         "best": _best(found[0]) if has_value else None,
         "configurations": [configuration.to_dict() for configuration in found[:limit]],
-        "importance": _importance(found),
+        "importance": {
+            "method": IMPORTANCE_METHOD,
+            "parameters": shares or {},
+            "note": too_few if shares is None else "",
+        },
         "best_so_far": best_so_far(found, metric["goal"]),
-        "verdict": {"kind": said.kind, "text": said.text},
+        "verdict": {"kind": verdict.kind, "text": verdict.text},
     }
 
 
@@ -141,13 +144,6 @@ def chosen_metric(connection: sqlite3.Connection, sweep: Sweep, key: str | None,
         )
     own = sweep.metric or {"goal": "min", "use": "last"}
     return {**own, "key": key or own["key"], "goal": goal or own["goal"]}
-
-
-def _importance(found: list[ConfigurationResult]) -> dict[str, Any]:
-    valued = [configuration for configuration in found if configuration.mean is not None]
-    shares = importance([c.params for c in valued], [c.mean for c in valued if c.mean is not None])
-    few = f"This needs {LEAST_CONFIGURATIONS} configurations with a value. {len(valued)} have one."
-    return {"method": IMPORTANCE_METHOD, "parameters": shares or {}, "note": few if shares is None else ""}
 
 
 def export(lab: Lab, sweep_id: str, form: str, key: str | None, goal: str | None) -> Iterator[str]:

@@ -10,7 +10,7 @@ from labwright.compute.lab import Lab
 from labwright.compute.scheduler import capacity_of
 from labwright.domain.actor import SYSTEM
 from labwright.domain.clock import epoch_seconds, now
-from labwright.domain.cluster import Cluster, ClusterType
+from labwright.domain.cluster import ClusterType
 from labwright.domain.metrics.points import mean_of
 from labwright.domain.run import ACTIVE, TERMINAL, RunStatus
 from labwright.domain.search.budget import (
@@ -112,28 +112,18 @@ class Supply:
 
     def _window(self) -> int:
         """Return how many runs may be queued or active at a time: the sweep's limit, or the machine's capacity."""
-        if self._needs_a_first_run():
-            return 1
+        is_limited = self._sweep.template.get("time_limit_seconds") or not self._gpus
+        if "gpu_hours" in self._sweep.budget and not is_limited and not self._finished_seconds:
+            return 1  # the duration is unknown: many first runs could exceed the budget together
         if self._sweep.parallel:
             return self._sweep.parallel
         cluster = self._lab.cluster.current
-        if cluster.type is ClusterType.SLURM:
-            return self._slurm_window(cluster)
-        return capacity_of(cluster, self._lab.settings.max_parallel).fitting(self._gpus)
-
-    def _needs_a_first_run(self) -> bool:
-        """Whether the duration of a run is unknown. Then one run goes first, so that the others do not exceed the
-        budget together."""
-        limited = self._sweep.template.get("time_limit_seconds") or not self._gpus
-        return "gpu_hours" in self._sweep.budget and not limited and not self._finished_seconds
-
-    def _slurm_window(self, cluster: Cluster) -> int:
-        """Return a limit for Slurm, which accepts any number: a budget of time is used up by running jobs, and an
-        adaptive sweep must learn from its results."""
-        at_work = cluster.runs_at_work(self._gpus)
+        if cluster.type is not ClusterType.SLURM:
+            return capacity_of(cluster, self._lab.settings.max_parallel).fitting(self._gpus)
+        at_work = cluster.runs_at_work(self._gpus)  # Slurm itself accepts any number
         if self._sweep.method is SweepMethod.ADAPTIVE:
             return max(1, min((self._sweep.max_runs or 0) // _ROUNDS, at_work))
-        if self._sweep.budget.keys() - {"runs"}:
+        if self._sweep.budget.keys() - {"runs"}:  # running jobs use up a budget of time
             return at_work
         return self._total
 
@@ -194,16 +184,11 @@ class Supply:
         for row in rows:
             if row.trial is not None:
                 trials.setdefault(row.trial, []).append(row)
-        ended = self._ended_before_request(rows)
-        return [_trial(sweep, number, found, values, ended) for number, found in sorted(trials.items())]
-
-    def _ended_before_request(self, rows: list[SweepRun]) -> set[str]:
-        """Return the runs that had ended when there was room for this request.
-
-        Runs that ended later are left out, so that a server that was down proposes what it would have proposed.
-        """
+        # Runs that ended after there was room for this request are left out. So a server that was down proposes what
+        # it would have proposed.
         ended = sorted((row for row in rows if row.status in TERMINAL), key=lambda row: (row.ended_at or "", row.id))
-        return {row.id for row in ended[: max(0, len(rows) - self._window() + 1)]}
+        counted = {row.id for row in ended[: max(0, len(rows) - self._window() + 1)]}
+        return [_trial(sweep, number, runs, values, counted) for number, runs in sorted(trials.items())]
 
     def _count_times(self) -> None:
         self._earlier_seconds = sweeps.earlier_seconds(self._lab.db.reader(), self._sweep.id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -192,17 +192,14 @@ def _end_waiting(lab: Lab, tx: Transaction, sweep_id: str, actor: Actor) -> list
     moved = [(run, run.move(RunStatus.STOPPED, **facts)) for run in waiting if run.id not in parents]
     runs.move_many(tx, moved, str(actor))
     lab.journal.note(tx, (after for _, after in moved))
-    lab.journal.note(tx, _end_parents(tx, [run.id for run in waiting if run.id in parents], actor))
+    ended = []
+    for run_id in [run.id for run in waiting if run.id in parents]:
+        run = runs.get(tx.connection, run_id)
+        if not run.is_terminal:  # it may have ended together with another parent
+            ended.append(end_run(tx, run, RunStatus.STOPPED, reason=_WITH_ITS_SWEEP, actor=str(actor)))
+    lab.journal.note(tx, ended)
     active = [run for run in unended if run.is_active and not run.stop_requested]
     return [runs.change(tx, run, run.evolve(stop_requested=True), str(actor)) for run in active]
-
-
-def _end_parents(tx: Transaction, run_ids: list[str], actor: Actor) -> Iterator[Run]:
-    """Stop runs that other runs wait for. One may already have ended together with another."""
-    for run_id in run_ids:
-        run = runs.get(tx.connection, run_id)
-        if not run.is_terminal:
-            yield end_run(tx, run, RunStatus.STOPPED, reason=_WITH_ITS_SWEEP, actor=str(actor))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,7 +221,9 @@ def retry_failed(lab: Lab, sweep_id: str, actor: Actor) -> Added:
         failed = sweeps.failed_runs(tx.connection, sweep_id)
         if not failed:
             raise Conflict(f"Sweep {sweep_id} has no run to retry.", hint="No run failed, or all were retried.")
-        reopened = _reopened(lab, tx, sweep, actor)
+        reopened = _opened(sweep)
+        if reopened is not sweep:
+            change(lab, tx, sweep, reopened, actor)
         own = [run for run in failed if run.trial is not None]
         add_runs(lab, tx, again(lab, reopened, own) if own else [], actor)
     for run in failed:
@@ -252,12 +251,8 @@ def extend(lab: Lab, sweep_id: str, request: Extension, actor: Actor) -> Added:
     return Added(grown, len(made), already)
 
 
-def _reopened(lab: Lab, tx: Transaction, sweep: Sweep, actor: Actor) -> Sweep:
-    opened = _opened(sweep)
-    return change(lab, tx, sweep, opened, actor) if opened is not sweep else sweep
-
-
 def _opened(sweep: Sweep) -> Sweep:
+    """Return the sweep, running again if it was completed."""
     return started(sweep) if sweep.status is SweepStatus.COMPLETED else sweep
 
 
@@ -307,19 +302,21 @@ def check_duplicates(
     connection: sqlite3.Connection, sweep: Sweep, planned: Sequence[RunRecord], *, again: bool
 ) -> list[str]:
     """Return a warning if another sweep has some of these runs. Refuse if it has all of them, unless `again` is set."""
-    found = [other for other in sweeps.with_command(connection, sweep.base_command) if _is_like(other, sweep)]
+    similar = [
+        other
+        for other in sweeps.with_command(connection, sweep.base_command)
+        if other.id != sweep.id and all(other.template.get(name) == sweep.template[name] for name in _SAME_FIELDS)
+    ]
     if not planned:
-        return [warning for other in found if (warning := _compared_adaptive(sweep, other, again))][:1]
-    planned_runs = [json.loads(record.text) for record in planned] if found else []
-    labels = [(run["config_hash"], run["seed"]) for run in planned_runs]
-    return [warning for other in found if (warning := _compared(connection, sweep, labels, other, again))][:1]
+        warnings = [_compare_adaptive(sweep, other, again) for other in similar]
+    else:
+        planned_runs = [json.loads(record.text) for record in planned] if similar else []
+        labels = [(run["config_hash"], run["seed"]) for run in planned_runs]
+        warnings = [_compare_runs(connection, sweep, labels, other, again) for other in similar]
+    return [warning for warning in warnings if warning][:1]
 
 
-def _is_like(other: Sweep, sweep: Sweep) -> bool:
-    return other.id != sweep.id and all(other.template.get(name) == sweep.template[name] for name in _SAME_FIELDS)
-
-
-def _compared(connection: sqlite3.Connection, sweep: Sweep, labels: list[_Label], other: Sweep, again: bool) -> str:
+def _compare_runs(connection: sqlite3.Connection, sweep: Sweep, labels: list[_Label], other: Sweep, again: bool) -> str:
     rows = sweeps.runs_of(connection, other.id)
     known = {(row.config_hash, row.seed) for row in rows if row.status not in _WITHOUT_RESULT}
     repeated = sum(label in known for label in labels)
@@ -330,16 +327,12 @@ def _compared(connection: sqlite3.Connection, sweep: Sweep, labels: list[_Label]
     return f"{repeated} of its {len(labels)} runs are already in {_named(other)}. Use extend to add runs to that sweep."
 
 
-def _compared_adaptive(sweep: Sweep, other: Sweep, again: bool) -> str:
+def _compare_adaptive(sweep: Sweep, other: Sweep, again: bool) -> str:
     """Compare two adaptive sweeps, whose runs are not known yet, by their start conditions."""
     if sweep.parameters != other.parameters:
         return ""
-    starts_equally = (sweep.sampling_seed, sweep.metric, sweep.seeds) == (
-        other.sampling_seed,
-        other.metric,
-        other.seeds,
-    )
-    if starts_equally and _code(sweep) == _code(other) and not again:
+    starts = [(one.sampling_seed, one.metric, one.seeds) for one in (sweep, other)]
+    if starts[0] == starts[1] and _code(sweep) == _code(other) and not again:
         message = f"{_named(other)} has the same start conditions and code, so it proposes the same configurations."
         raise _already_exists(other, message)
     return f"{_named(other)} has the same command and parameters. Use extend to add runs to that sweep."

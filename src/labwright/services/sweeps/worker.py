@@ -7,7 +7,6 @@ runs, pauses a sweep that would exceed its budget, and completes a sweep that ha
 from __future__ import annotations
 
 import os
-import sqlite3
 import time
 from collections import Counter
 
@@ -60,17 +59,14 @@ class SweepWorker(Worker):
         return {event.sweep_id for event in events if event.sweep_id and _matters(event)}
 
     def items_at_start(self) -> list[str]:
-        self._repeat_stops()
-        return [sweep.id for status in _GOING for sweep in sweeps.with_status(self._lab.db.reader(), status)]
-
-    def _repeat_stops(self) -> None:
-        """A kill may have come after a stop request was stored and before its stop file was written."""
+        # A kill may have come after a stop request was stored and before its stop file was written.
         for run in runs.with_status(self._lab.db.reader(), *ACTIVE):
             if run.stop_requested and not os.path.exists(self._lab.paths.run(run.id).stop):
                 request_stop(self._lab, run, SYSTEM)
+        return [sweep.id for status in _GOING for sweep in sweeps.with_status(self._lab.db.reader(), status)]
 
     def give_up(self, item: str, error: Exception) -> None:
-        self._pause(item, f"it cannot go on: {error!r}", "sweep_fault", (CONTINUE, STOP))
+        self._pause(item, f"it cannot continue: {error!r}", "sweep_fault", (CONTINUE, STOP))
 
     def advance(self, item: str) -> float | None:
         try:
@@ -78,19 +74,16 @@ class SweepWorker(Worker):
         except NotFound:
             return None
         if sweep.status is SweepStatus.RUNNING and not sweep.is_wild:
-            self._stop_hopeless(sweep)
+            if sweep.early_stop and sweep.metric:
+                self._early.setdefault(sweep.id, EarlyStop(sweep.rungs)).stop_hopeless_runs(self._lab, sweep)
             self._supply(sweep)
         elif sweep.status is SweepStatus.PAUSED and not sweep.is_wild and Supply(self._lab, sweep).is_done:
             self._complete(sweep.id)  # the runs that were active when it was paused were its last
-        until_best = self._note_best(sweep.id)
+        seconds_until_best = self._store_best(sweep.id)
         if sweep.status is SweepStatus.RUNNING and (sweep.early_stop is not None or sweep.budget):
             return _CHECK_SECONDS  # time passes without events, and no event says that a run starts
         self._early.pop(sweep.id, None)
-        return until_best
-
-    def _stop_hopeless(self, sweep: Sweep) -> None:
-        if sweep.early_stop and sweep.metric:
-            self._early.setdefault(sweep.id, EarlyStop(sweep.rungs)).stop_hopeless_runs(self._lab, sweep)
+        return seconds_until_best
 
     def _supply(self, sweep: Sweep) -> None:
         supply = Supply(self._lab, sweep)
@@ -109,10 +102,10 @@ class SweepWorker(Worker):
             self._lab.wake()
 
     def _pause_short(self, sweep: Sweep, supply: Supply, short: Shortage, why: str) -> None:
-        part, words = short
-        at_work = f" What is at work goes on ({supply.at_work}); stop ends it too." if supply.at_work else ""
+        part, message = short
+        at_work = f" Active runs continue ({supply.at_work}); stop ends them too." if supply.at_work else ""
         hint = f" Answer raise to make it {supply.raised(part)[part]:g} {part}, or stop.{at_work}"
-        self._pause(sweep.id, f"{why}: {words}", f"{BUDGET_RULE}{part}", (RAISE, STOP), hint)
+        self._pause(sweep.id, f"{why}: {message}", f"{BUDGET_RULE}{part}", (RAISE, STOP), hint)
 
     def _why_hopeless(self, sweep: Sweep, failures: int) -> str:
         counts = sweeps.count_by_status(self._lab.db.reader(), sweep.id)
@@ -122,19 +115,19 @@ class SweepWorker(Worker):
                 return f"none of the {failures} runs that ended has a finite value of {key!r}"
             names = ", ".join(known[:10]) or "nothing"
             return f"none of the {failures} runs that ended logged {key!r}; they logged {names}"
-        return f"all {failures} runs that ended failed; `labwright logs` of one of them says why"
+        return f"all {failures} runs that ended failed; `labwright logs` of one of them shows why"
 
-    def _pause(self, sweep_id: str, words: str, rule: str, choices: tuple[str, ...], hint: str = "") -> None:
+    def _pause(self, sweep_id: str, reason: str, rule: str, choices: tuple[str, ...], hint: str = "") -> None:
         with self._lab.db.transaction() as tx:
             sweep = sweeps.get(tx.connection, sweep_id)
             if sweep.status is not SweepStatus.RUNNING:
-                return  # somebody was faster
-            change(self._lab, tx, sweep, paused(sweep, words), SYSTEM)
+                return  # another request has changed it
+            change(self._lab, tx, sweep, paused(sweep, reason), SYSTEM)
             alert = Alert(
                 id=new_id(ALERT),
                 run_id=None,
                 sweep_id=sweep_id,
-                message=f"Sweep {sweep.name} is paused: {words}.{hint}",
+                message=f"Sweep {sweep.name} is paused: {reason}.{hint}",
                 severity=Severity.WARNING,
                 rule=rule,
                 choices=choices,
@@ -148,13 +141,17 @@ class SweepWorker(Worker):
             counts = sweeps.count_by_status(tx.connection, sweep_id)
             if sweep.status not in _GOING or any(counts[status] for status in _UNENDED):
                 return
+            # A failed run that was retried counts by the result of the retry.
+            failed = Counter(str(run.status) for run in sweeps.failed_runs(tx.connection, sweep_id))
+            bad = {"failed": failed["failed"], "lost": failed["lost"], "stopped": counts[RunStatus.STOPPED]}
+            summary = ", ".join(f"{count} {status}" for status, count in bad.items() if count)
             facts = {**sweep_views.best_facts(tx.connection, sweep), **clock_stopped(sweep), "ended_at": now()}
-            done = sweep.move(SweepStatus.COMPLETED, status_reason=_summary(tx.connection, sweep_id, counts), **facts)
+            done = sweep.move(SweepStatus.COMPLETED, status_reason=summary, **facts)
             change(self._lab, tx, sweep, done, SYSTEM)
             clear_alerts(tx, sweep_id, SYSTEM)
         forget_secrets(self._lab, sweep_id)
 
-    def _note_best(self, sweep_id: str) -> float | None:
+    def _store_best(self, sweep_id: str) -> float | None:
         """Store the best configuration, for lists of sweeps. Return the seconds to wait if that was done just now."""
         left = self._best_at.get(sweep_id, 0.0) - time.monotonic()
         if left > 0:
@@ -173,16 +170,9 @@ _UNENDED = (RunStatus.READY, RunStatus.QUEUED, *ACTIVE)
 
 
 def _matters(event: Event) -> bool:
-    """Our own notes do not wake us up again."""
+    """Return whether the event may change what the sweep does next. The worker ignores its own updates."""
     if event.type is EventType.RUN_STATUS:
         return str(event.data.get("to")) in _ENDS
     if event.type is EventType.SWEEP_UPDATED:
         return event.actor != str(SYSTEM)
     return event.type in (EventType.SWEEP_CREATED, EventType.SWEEP_STATUS)
-
-
-def _summary(connection: sqlite3.Connection, sweep_id: str, counts: dict[str, int]) -> str:
-    """What came to nothing in the end: a failure that was tried again counts by what became of that."""
-    left = Counter(str(run.status) for run in sweeps.failed_runs(connection, sweep_id))
-    bad = {"failed": left["failed"], "lost": left["lost"], "stopped": counts[RunStatus.STOPPED]}
-    return ", ".join(f"{count} {status}" for status, count in bad.items() if count)
