@@ -53,6 +53,7 @@ COMMAND_OF = {
     "pause_sweep": "sweep pause",
     "resume_sweep": "sweep resume",
     "retry_failed_runs": "sweep retry-failed",
+    "extend_sweep": "sweep extend",
     "list_wild": "wild list",
     "get_wild": "wild show",
     "start_wild": "wild new",

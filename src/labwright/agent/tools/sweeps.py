@@ -1,4 +1,4 @@
-"""Sweeps: list, show, create, start, stop, pause and resume, and their results."""
+"""Sweeps: list, show, create, start, stop, pause, resume and extend, and their results."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ from labwright.services.runs import failures
 from labwright.services.runs.new_run import NewRun
 from labwright.services.sweeps import results as sweep_views
 from labwright.services.sweeps import verbs as sweeps
+from labwright.services.sweeps.extension import Extension
 from labwright.services.sweeps.new_sweep import NewSweep, plan_sweep
 
 _BRIEF = ("id", "name", "goal", "method", "status", "status_reason", "metric", "progress", "best", "budget")
@@ -179,6 +180,25 @@ def retry_failed_runs(context: ToolContext, sweep_id: str) -> Json:
     return {**_made(context, done.sweep), "added": done.added, "already": done.already}
 
 
+def extend_sweep(
+    context: ToolContext,
+    sweep_id: str,
+    parameters: Json | None = None,
+    seeds: list[int] | None = None,
+    max_runs: int | None = None,
+    parallel: int | None = None,
+) -> Json:
+    """Add values, seeds or runs. There is no `budget` here: only a person gives a sweep more."""
+    extension = Extension(
+        parameters=parameters or {},
+        seeds=tuple(dict.fromkeys(seeds or ())),
+        max_runs=max_runs,
+        parallel=parallel,
+    )
+    done = sweeps.extend(context.lab, context.sweep_id(sweep_id), extension, context.actor)
+    return {**_made(context, done.sweep), "added": done.added, "already": done.already}
+
+
 def _made(context: ToolContext, sweep: Sweep) -> Json:
     shown = sweep_views.view(context.lab, sweep)
     return {
@@ -312,6 +332,20 @@ TOOLS = (
         description="Create new runs for those of a sweep that failed or were lost.",
         do=retry_failed_runs,
         takes=_SWEEP,
+        needs=("sweep_id",),
+        writes=True,
+    ),
+    Tool(
+        name="extend_sweep",
+        description="Add values, seeds or runs to a sweep. Existing runs are not repeated.",
+        do=extend_sweep,
+        takes={
+            **_SWEEP,
+            "parameters": anything("by name: values to add to a list, or a range that replaces the old one"),
+            "seeds": SEEDS,
+            "max_runs": whole("the new maximum, seeds included", 1, 1_000_000),
+            "parallel": PARALLEL,
+        },
         needs=("sweep_id",),
         writes=True,
     ),

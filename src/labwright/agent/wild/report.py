@@ -91,7 +91,7 @@ class _Report:
                 f"{len(self._found)} by this very number: with fresh seeds the lead may be smaller."
             )
         yield ""
-        yield "The best again:"
+        yield "Reproduce the best run:"
         yield ""
         yield from block(self._command(best))
         yield ""
