@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 
 from labwright.compute.snapshot.files import Manifest, SnapshotDiff, SnapshotEntry, shown
 
@@ -19,20 +19,28 @@ def compare(old: Manifest, new: Manifest, read_old: Read, read_new: Read) -> Sna
     after = {entry.path: entry for entry in new.entries}
     both = sorted(before.keys() & after.keys())
     changed = [path for path in both if _differs(before[path], after[path])]
+    unproven = [path for path in both if not (before[path].hash and after[path].hash) and path not in changed]
+    uncertain = [path for path in unproven if before[path].mtime_ns != after[path].mtime_ns]
     touched = sorted({*changed, *(before.keys() ^ after.keys())})
     chunks = (_chunk(path, before.get(path), after.get(path), read_old, read_new) for path in touched)
-    text, truncated = _bounded(chunks)
+    text, truncated = "", False
+    for chunk in chunks:
+        if len(text) + len(chunk) > MAX_TEXT:
+            text = f"{text}{chunk[: MAX_TEXT - len(text)]}\n… cut at {MAX_TEXT} characters\n"
+            truncated = True
+            break
+        text += chunk
     return SnapshotDiff(
         added=_shown(after.keys() - before.keys()),
         removed=_shown(before.keys() - after.keys()),
         changed=_shown(changed),
-        uncertain=_shown(path for path in both if _is_uncertain(before[path], after[path])),
+        uncertain=_shown(uncertain),
         text=text,
         truncated=truncated,
     )
 
 
-def _shown(paths: Iterator[str] | set[str] | list[str]) -> tuple[str, ...]:
+def _shown(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(shown(path) for path in sorted(paths))
 
 
@@ -41,19 +49,6 @@ def _differs(old: SnapshotEntry, new: SnapshotEntry) -> bool:
     if old.hash and new.hash:
         return (old.hash, old.mode) != (new.hash, new.mode)
     return (old.size, old.mode) != (new.size, new.mode)
-
-
-def _is_uncertain(old: SnapshotEntry, new: SnapshotEntry) -> bool:
-    return not (old.hash and new.hash) and not _differs(old, new) and old.mtime_ns != new.mtime_ns
-
-
-def _bounded(chunks: Iterator[str]) -> tuple[str, bool]:
-    text = ""
-    for chunk in chunks:
-        if len(text) + len(chunk) > MAX_TEXT:
-            return f"{text}{chunk[: MAX_TEXT - len(text)]}\n… cut at {MAX_TEXT} characters\n", True
-        text += chunk
-    return text, False
 
 
 def _chunk(path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, read_old: Read, read_new: Read) -> str:
@@ -65,12 +60,8 @@ def _chunk(path: str, old: SnapshotEntry | None, new: SnapshotEntry | None, read
     if before is None or after is None:
         return f"{title}(binary, large or not kept)\n"
     old_name, new_name = f"a/{name}" if old else "/dev/null", f"b/{name}" if new else "/dev/null"
-    return title + "".join(_ended(difflib.unified_diff(before, after, old_name, new_name)))
-
-
-def _ended(lines: Iterator[str]) -> Iterator[str]:
-    for line in lines:
-        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+    lines = difflib.unified_diff(before, after, old_name, new_name)
+    return title + "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 
 def _lines(entry: SnapshotEntry | None, read: Read) -> list[str] | None:

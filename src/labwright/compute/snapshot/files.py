@@ -28,16 +28,16 @@ class KnownFile:
 def signature(path: str) -> Signature | None:
     """Return the signature, or None if the path is missing or not accessible."""
     try:
-        return _of(os.lstat(path))
+        return _signature_of(os.lstat(path))
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
 
 
-def _of(info: os.stat_result) -> Signature:
+def _signature_of(info: os.stat_result) -> Signature:
     return (info.st_mode, info.st_ino, info.st_size, info.st_mtime_ns, info.st_ctime_ns)
 
 
-def all_as_seen(expected: list[tuple[str, Signature]]) -> bool:
+def all_unchanged(expected: list[tuple[str, Signature]]) -> bool:
     """Return whether each path still has its signature. A single loop, because every submit runs it."""
     lstat = os.lstat
     try:
@@ -50,7 +50,7 @@ def all_as_seen(expected: list[tuple[str, Signature]]) -> bool:
     return True
 
 
-def none_there(paths: list[str]) -> bool:
+def all_absent(paths: list[str]) -> bool:
     """Return whether no path exists. `access` avoids the cost of an exception."""
     access = os.access
     return not any(access(path, os.F_OK) for path in paths)
@@ -65,18 +65,20 @@ def is_settled(seen: Signature, clock: int) -> bool:
     return changed + window <= clock
 
 
-def look(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> KnownFile | None:
-    """Hash a file or link through `keep`; None if it vanished or is a socket, FIFO, device or folder."""
+def read_entry(path: str, name: str, clock: int, limit: int, keep: Callable[[bytes], str]) -> KnownFile | None:
+    """Hash a file or link through `keep`. Return None if it vanished or is a socket, FIFO, device or folder."""
     seen = signature(path)
     if seen is None:
         return None
     if stat.S_ISLNK(seen[0]):
-        return _look_at_link(path, name, seen, clock, keep)
+        try:
+            target = os.readlink(os.fsencode(path))
+        except OSError:  # replaced meanwhile; its folder's timestamp shows that
+            return None
+        return KnownFile(seen, SnapshotEntry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
     if not stat.S_ISREG(seen[0]):
         return None
-    if seen[2] > limit:
-        return unkept(name, seen)
-    return _look_at_file(path, name, seen, clock, limit, keep)
+    return unkept(name, seen) if seen[2] > limit else _read_file(path, name, seen, clock, limit, keep)
 
 
 def unkept(name: str, seen: Signature) -> KnownFile:
@@ -84,15 +86,7 @@ def unkept(name: str, seen: Signature) -> KnownFile:
     return KnownFile(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=True)
 
 
-def _look_at_link(path: str, name: str, seen: Signature, clock: int, keep: Callable[[bytes], str]) -> KnownFile | None:
-    try:
-        target = os.readlink(os.fsencode(path))
-    except OSError:  # replaced meanwhile; its folder's timestamp shows that
-        return None
-    return KnownFile(seen, SnapshotEntry(name, _mode(seen), len(target), keep(target)), is_settled(seen, clock))
-
-
-def _look_at_file(
+def _read_file(
     path: str, name: str, seen: Signature, clock: int, limit: int, keep: Callable[[bytes], str]
 ) -> KnownFile | None:
     try:
@@ -100,7 +94,7 @@ def _look_at_file(
     except FileNotFoundError:
         return None
     except OSError:
-        # Not readable, or a bad disk: reported as skipped, and tried again next time.
+        # Not readable: reported as skipped, and read again next time.
         return KnownFile(seen, SnapshotEntry(name, _mode(seen), seen[2], None, seen[3]), settled=False)
     if not stat.S_ISREG(seen[0]):
         return None
@@ -110,7 +104,7 @@ def _look_at_file(
 
 
 def read_steady(path: str, limit: int) -> tuple[Signature, bytes]:
-    """Read until the file did not change during the read. After some tries (a growing log) use the last read.
+    """Read again until the file does not change during a read. After some tries (a growing log) use the last read.
 
     The signature is from before the read, so that the next scan sees such a file as changed.
     """
@@ -125,17 +119,13 @@ def _read_once(path: str, limit: int) -> tuple[Signature, bytes, Signature]:
     # Non-blocking: a FIFO may have replaced the file.
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
-        before = _of(os.fstat(fd))
-        data = _read_up_to(fd, limit + 1) if stat.S_ISREG(before[0]) else b""
-        return before, data, _of(os.fstat(file.fileno()))
-
-
-def _read_up_to(fd: int, count: int) -> bytes:
-    parts: list[bytes] = []
-    while count > 0 and (part := os.read(fd, min(count, 1 << 20))):
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+        before = _signature_of(os.fstat(fd))
+        parts: list[bytes] = []
+        count = limit + 1 if stat.S_ISREG(before[0]) else 0
+        while count > 0 and (part := file.read(min(count, 1 << 20))):
+            parts.append(part)
+            count -= len(part)
+        return before, b"".join(parts), _signature_of(os.fstat(fd))
 
 
 def _mode(seen: Signature) -> int:

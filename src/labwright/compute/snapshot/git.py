@@ -48,7 +48,9 @@ def find_repository(folder: str) -> Repository:
         guards += [str(parent / ".git")] if not (parent / ".git").is_dir() else []
         guards += [str(parent / ".gitignore")]
         if (parent / ".git").exists():
-            return Repository(str(parent), (*guards, *_git_files(parent / ".git"), *_user_files()))
+            config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "git"
+            of_user = (os.path.expanduser("~/.gitconfig"), str(config / "config"), str(config / "ignore"))
+            return Repository(str(parent), (*guards, *_git_files(parent / ".git"), *of_user))
     return Repository(None, tuple(guard for guard in guards if guard.endswith(".git")))
 
 
@@ -65,29 +67,30 @@ def _git_files(dot_git: Path) -> Iterator[str]:
         yield str(common / os.fsdecode(head.removeprefix(b"ref:").strip()))
 
 
-def _pointed_at(file: Path, word: bytes) -> Path:
-    return file.parent / os.fsdecode(_first_line(file).removeprefix(word).strip())
+def _pointed_at(file: Path, prefix: bytes) -> Path:
+    return file.parent / os.fsdecode(_first_line(file).removeprefix(prefix).strip())
 
 
 def _first_line(file: Path) -> bytes:
     return file.read_bytes().partition(b"\n")[0] if file.is_file() else b""
 
 
-def _user_files() -> Iterator[str]:
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")) / "git"
-    yield from (os.path.expanduser("~/.gitconfig"), str(config / "config"), str(config / "ignore"))
-
-
-def ask(folder: str, top: str) -> GitOutput:
+def list_files(folder: str, top: str) -> GitOutput:
     """Run git three times: for the config, the index and the status."""
     env, answer = _environment(top), GitOutput()
-    for scope, key, value in _config(folder, env):
+    fields = _git(folder, env, "config", "--list", "-z", "--show-scope").split("\0")
+    for scope, pair in zip(fields[::2], fields[1::2], strict=False):
+        key, _, value = pair.partition("\n")
         if key == "core.excludesfile":
             answer.excludes_file = os.path.expanduser(value)
         elif key.startswith("filter.") and scope not in ("system", "global"):
-            _disarm(env, key)
+            _disable_filter(env, key)
     _read_index(answer, _git(folder, env, "ls-files", "-z", "-s"))
-    _read_status(answer, _status(folder, env), _prefix(folder, top))
+    # "matching" lists an ignored folder itself, so that its content is neither listed nor watched.
+    options = ("--untracked-files=all", "--ignored=matching", "--no-renames", "--ignore-submodules=dirty")
+    command = ("status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", *options, "--", ".")
+    below = folder.removeprefix(top).strip("/")
+    _read_status(answer, _git(folder, env, *command), f"{below}/" if below else "")
     return answer
 
 
@@ -119,30 +122,12 @@ def _override(env: dict[str, str], key: str, value: str) -> None:
     env["GIT_CONFIG_COUNT"] = str(count + 1)
 
 
-def _disarm(env: dict[str, str], key: str) -> None:
+def _disable_filter(env: dict[str, str], key: str) -> None:
     """Disable a filter of the repository's own config, because it is a command. Filters of the user (LFS) stay."""
-    name, _, what = key.rpartition(".")
-    if what in ("clean", "process"):
+    name, _, field_name = key.rpartition(".")
+    if field_name in ("clean", "process"):
         _override(env, key, "")
         _override(env, f"{name}.required", "false")
-
-
-def _config(folder: str, env: dict[str, str]) -> Iterator[tuple[str, str, str]]:
-    fields = _git(folder, env, "config", "--list", "-z", "--show-scope").split("\0")
-    for scope, pair in zip(fields[::2], fields[1::2], strict=False):
-        key, _, value = pair.partition("\n")
-        yield scope, key, value
-
-
-def _status(folder: str, env: dict[str, str]) -> str:
-    # "matching" lists an ignored folder itself, so that its content is neither listed nor watched.
-    options = ("--untracked-files=all", "--ignored=matching", "--no-renames", "--ignore-submodules=dirty")
-    return _git(folder, env, "status", "--porcelain=v2", "-z", "--branch", "--no-ahead-behind", *options, "--", ".")
-
-
-def _prefix(folder: str, top: str) -> str:
-    below = folder.removeprefix(top).strip("/")
-    return f"{below}/" if below else ""
 
 
 def _read_index(answer: GitOutput, output: str) -> None:
@@ -192,8 +177,8 @@ def _git(folder: str, env: dict[str, str], *arguments: str) -> str:
             check=True,
         )
     except subprocess.CalledProcessError as error:
-        said = error.stderr.decode("utf-8", "backslashreplace").strip().partition("\n")[0]
-        raise GitError(said or f"git {arguments[0]} ended with {error.returncode}") from error
+        message = error.stderr.decode("utf-8", "backslashreplace").strip().partition("\n")[0]
+        raise GitError(message or f"git {arguments[0]} ended with {error.returncode}") from error
     except subprocess.TimeoutExpired as error:
         raise GitError(f"git {arguments[0]} took longer than {_TIMEOUT_SECONDS:.0f} s") from error
     except NO_SUCH_PROGRAM as error:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
@@ -76,10 +77,12 @@ class SnapshotStore:
         with seen.lock:
             if seen.tree.hide(self._private()):
                 seen.taken = None
-            if seen.taken and self._is_handed_out(seen.taken) and seen.tree.is_unchanged(self._clock):
-                return seen.taken.snapshot
+            if taken := seen.taken:
+                is_safe = time.monotonic() - taken.touched < GRACE_SECONDS / 2  # from the collector
+                if is_safe and signature(taken.path) is not None and seen.tree.is_unchanged(self._clock):
+                    return taken.snapshot
             with self._locked(fcntl.LOCK_SH):
-                seen.taken = self._take_anew(seen.tree)
+                seen.taken = self._take_new(seen.tree)
                 return seen.taken.snapshot
 
     def _root(self, name: str) -> _Root:
@@ -94,7 +97,7 @@ class SnapshotStore:
         """Return whether it is recent enough to be safe from the collector, and still on disk."""
         return time.monotonic() - taken.touched < GRACE_SECONDS / 2 and signature(taken.path) is not None
 
-    def _take_anew(self, tree: SnapshotTree) -> _Taken:
+    def _take_new(self, tree: SnapshotTree) -> _Taken:
         scan = tree.scan(self._clock(), self._objects.put, self._objects.has)
         data = scan.manifest.to_bytes()
         digest = sha256(data).hexdigest()
@@ -142,7 +145,7 @@ class SnapshotStore:
         return _DIGEST.fullmatch(digest) is not None and self._manifest_path(digest).exists()
 
     def check_complete(self, digest: str) -> None:
-        """Raise Conflict if a run could not use this snapshot: when it is submitted, not only at its launch."""
+        """Raise Conflict if a run cannot use this snapshot. Called at its submit, so that the launch does not fail."""
         _check_complete(digest, self._manifest(digest))
 
     def materialize(self, digest: str, target: Path) -> None:
@@ -180,38 +183,38 @@ class SnapshotStore:
         new = tree.scan(self._clock(), hash_only, lambda _: True).manifest
         old = tree.without_hidden(self._manifest(digest))  # a file may have become private later
         with self._locked(fcntl.LOCK_SH):
-            return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), _reader(tree.root))
+            read_new = partial(_read_current, tree.root)
+            return compare(old, new, lambda entry: self._objects.get(entry.hash or ""), read_new)
 
     def size(self) -> int:
-        return sum(_size_of(path) for path in self._stored())
+        return sum(_size_of(path) for path in [*self._manifest_files(), *self._object_files()])
 
     def digests(self) -> list[str]:
         return sorted(path.stem for path in self._manifest_files())
 
     def collect(self, keep: set[str], *, grace_seconds: float = GRACE_SECONDS, dry_run: bool = False) -> int:
-        """Delete what neither `keep` nor a recent snapshot refers to. Return the bytes freed (or that would be)."""
+        """Delete everything that neither `keep` nor a recent snapshot uses. Return how many bytes that frees."""
         with self._locked(fcntl.LOCK_EX):
             oldest = self._clock() - int(grace_seconds * 1e9)
             stale = [
                 path for path in self._manifest_files() if path.stem not in keep and path.stat().st_mtime_ns <= oldest
             ]
-            kept = self._objects_of(set(self.digests()) - {path.stem for path in stale})
+            digests = set(self.digests()) - {path.stem for path in stale}
+            kept = {entry.hash for digest in digests for entry in self._manifest(digest).entries}
             # Trees first: after a kill, the next collection finds objects without a tree.
             unused = [path for path in self._object_files() if path.name not in kept]
-            free = _size_of if dry_run else _delete
-            return sum(free(path) for path in [*stale, *unused, *self._objects.leftovers()])
-
-    def _objects_of(self, digests: set[str]) -> set[str]:
-        return {entry.hash for digest in digests for entry in self._manifest(digest).entries if entry.hash}
+            freed = 0
+            for path in [*stale, *unused, *self._objects.leftovers()]:
+                freed += _size_of(path)
+                if not dry_run:
+                    path.unlink()
+            return freed
 
     def _manifest_files(self) -> list[Path]:
         return list(self._trees_folder.glob("*.json"))
 
     def _object_files(self) -> list[Path]:
         return list(self._objects.folder.glob("??/*"))
-
-    def _stored(self) -> list[Path]:
-        return [*self._manifest_files(), *self._object_files()]
 
 
 def _summary(digest: str, scan: Scan) -> Snapshot:
@@ -243,28 +246,17 @@ def _check_complete(digest: str, manifest: Manifest) -> None:
         )
 
 
-def _reader(root: str) -> Callable[[SnapshotEntry], bytes | None]:
-    def read(entry: SnapshotEntry) -> bytes | None:
-        """Return None if the file vanished since it was listed."""
-        path = f"{root}/{entry.path}"
-        try:
-            if entry.is_link:
-                return os.fsencode(Path(path).readlink())
-            return read_steady(path, entry.size)[1]
-        except OSError:
-            return None
-
-    return read
+def _read_current(root: str, entry: SnapshotEntry) -> bytes | None:
+    """Return the content of a file now, or None if it vanished since it was listed."""
+    path = f"{root}/{entry.path}"
+    try:
+        return os.fsencode(Path(path).readlink()) if entry.is_link else read_steady(path, entry.size)[1]
+    except OSError:
+        return None
 
 
 def _size_of(path: Path) -> int:
     return path.lstat().st_size
-
-
-def _delete(path: Path) -> int:
-    size = _size_of(path)
-    path.unlink()
-    return size
 
 
 _RAW, _ZLIB = b"r", b"z"

@@ -17,10 +17,10 @@ from labwright.compute.snapshot.files import (
     Manifest,
     Signature,
     SnapshotEntry,
-    all_as_seen,
+    all_absent,
+    all_unchanged,
     is_settled,
-    look,
-    none_there,
+    read_entry,
     signature,
     unkept,
 )
@@ -57,9 +57,8 @@ class SnapshotTree:
         self._folder: tuple[int, int] | None = None
         self._limit = max_file_bytes
         self._known: dict[str, KnownFile] = {}
-        self._fresh: dict[
-            str, KnownFile
-        ] = {}  # edited just before they were read, so that the signature proves nothing
+        # Files edited just before they were read: their signature does not prove that they are unchanged.
+        self._fresh: dict[str, KnownFile] = {}
         self._present: list[tuple[str, Signature]] = []
         self._absent: list[str] = []  # files that would change the listing if they appeared
         self._listing_settled = False
@@ -85,13 +84,13 @@ class SnapshotTree:
         """Return whether nothing changed since the last scan: compares signatures, and the content of fresh files."""
         if not self._listing_settled or self._folder != _identity(self.name):
             return False
-        if not (all_as_seen(self._present) and none_there(self._absent)):
+        if not (all_unchanged(self._present) and all_absent(self._absent)):
             return False
-        return all(self._is_same(known, clock()) for known in list(self._fresh.values()))
+        return all(self._has_same_content(known, clock()) for known in list(self._fresh.values()))
 
-    def _is_same(self, known: KnownFile, now: int) -> bool:
+    def _has_same_content(self, known: KnownFile, now: int) -> bool:
         path = known.entry.path
-        again = look(f"{self.root}/{path}", path, now, self._limit, hash_only)
+        again = read_entry(f"{self.root}/{path}", path, now, self._limit, hash_only)
         if again is None or again.entry != known.entry or again.signature != known.signature:
             return False
         if again.settled:
@@ -107,15 +106,21 @@ class SnapshotTree:
         found = self._within_budget(listing)
         for path, known in found.items():
             if known is None or (known.entry.hash and not has(known.entry.hash)):
-                found[path] = look(f"{self.root}/{path}", path, now, self._limit, keep)
+                found[path] = read_entry(f"{self.root}/{path}", path, now, self._limit, keep)
         self._remember(listing, {path: known for path, known in found.items() if known}, now)
-        return Scan(self._manifest(listing), listing)
+        entries = [known.entry for known in self._known.values()]
+        entries += [SnapshotEntry(path or ".", stat.S_IFDIR, 0, None, 0) for path in listing.unreadable]
+        return Scan(Manifest(tuple(entries), listing.partial), listing)
 
     def _within_budget(self, listing: Listing) -> dict[str, KnownFile | None]:
         """Return the known files, with None for those to read. Files over the budget are known by size and time."""
         seen = {path: signature(f"{self.root}/{path}") for path in listing.files()}
         present = {path: info for path, info in seen.items() if info}
-        found = {path: self._recall(path, info) for path, info in present.items()}
+        found: dict[str, KnownFile | None] = {}
+        for path, info in present.items():
+            known = self._known.get(path)
+            is_usable = known and known.settled and known.entry.hash and known.signature == info
+            found[path] = known if is_usable else None
         over = self._over_budget(present, set(listing.tracked))
         for path in over:
             found[path] = unkept(path, present[path])
@@ -123,11 +128,6 @@ class SnapshotTree:
             listing.partial = True
             listing.notes.append(f"More than {MAX_BYTES >> 20} MB; the rest is recorded by size and time only.")
         return found
-
-    def _recall(self, path: str, info: Signature) -> KnownFile | None:
-        known = self._known.get(path)
-        usable = known and known.settled and known.entry.hash and known.signature == info
-        return known if usable else None
 
     def _over_budget(self, present: dict[str, Signature], tracked: set[str]) -> list[str]:
         """Return the files beyond the budget. Tracked files come first, then small ones: they are likely code."""
@@ -145,11 +145,6 @@ class SnapshotTree:
         self._present += [(f"{self.root}/{path}", known.signature) for path, known in found.items()]
         self._absent = [path for path, seen in listing.watch.items() if not seen]
         self._listing_settled = listing.is_settled(now)
-
-    def _manifest(self, listing: Listing) -> Manifest:
-        entries = [known.entry for known in self._known.values()]
-        entries += [SnapshotEntry(path or ".", stat.S_IFDIR, 0, None, 0) for path in listing.unreadable]
-        return Manifest(tuple(entries), listing.partial)
 
 
 MAX_FILES = 20_000  # a folder with more holds data; its snapshot is marked as partial
@@ -221,9 +216,9 @@ class Listing:
 
 def list_tree(root: str) -> Listing:
     listing = _list_one(root)
-    asked = 0
-    while listing.nested and asked < MAX_REPOSITORIES:
-        folder, asked = listing.nested.pop(), asked + 1
+    count = 0
+    while listing.nested and count < MAX_REPOSITORIES:
+        folder, count = listing.nested.pop(), count + 1
         listing.absorb(_list_one(f"{root}/{folder}"), folder)
     if listing.nested:
         listing.partial = True
@@ -241,7 +236,7 @@ def _list_one(folder: str) -> Listing:
     notes: list[str] = []
     if repository.top is not None:
         try:
-            answer = git.ask(folder, repository.top)
+            answer = git.list_files(folder, repository.top)
         except git.GitError as error:
             notes.append(f"Listed without git: {error}.")
         else:
@@ -269,13 +264,15 @@ def _from_git(folder: str, answer: git.GitOutput, guards: dict[str, Signature | 
     tracked = [path for path in answer.tracked if STATE_DIR not in path.split("/")]
     untracked = _without_tools(answer.untracked)
     nested = [path for path in _without_tools(answer.nested) if os.path.lexists(f"{folder}/{path}/.git")]
+    parent_paths = {f"{folder}/{parent}" for path in tracked if (parent := path.rpartition("/")[0])}
+    parents = {path: signature(path) for path in parent_paths}  # a walk may leave them out
     excludes = {answer.excludes_file: signature(answer.excludes_file)} if answer.excludes_file else {}
     return Listing(
         tracked=tracked,
         untracked=untracked,
         unreadable=walk.unreadable,
         nested=nested,
-        watch=_parents(folder, tracked) | walk.watch | guards | excludes,
+        watch=parents | walk.watch | guards | excludes,
         commit=answer.commit,
         dirty=answer.modified or bool(untracked),
     )
@@ -286,20 +283,14 @@ def _without_tools(paths: Iterable[str]) -> list[str]:
     paths = list(paths)
     made = {path.rpartition("/")[0] for path in paths if path.rpartition("/")[2] in _MARKERS}
     made |= {path.partition("/conda-meta/")[0] for path in paths if "/conda-meta/" in path}
-    return [path for path in paths if not _is_made(path, made - {""})]
+    return [path for path in paths if not _is_in_tool_folder(path, made - {""})]
 
 
-def _is_made(path: str, made: set[str]) -> bool:
+def _is_in_tool_folder(path: str, made: set[str]) -> bool:
     parts = path.split("/")
     if not _MADE_BY_TOOLS.isdisjoint(parts):
         return True
     return bool(made) and any("/".join(parts[:depth]) in made for depth in range(1, len(parts)))
-
-
-def _parents(folder: str, paths: list[str]) -> dict[str, Signature | None]:
-    """Return the folders of tracked files: a walk may leave them out."""
-    folders = {path.rpartition("/")[0] for path in paths} - {""}
-    return {f"{folder}/{path}": signature(f"{folder}/{path}") for path in folders}
 
 
 class _Walk:
@@ -320,18 +311,16 @@ class _Walk:
 
     def _visit(self, folder: str) -> None:
         path = f"{self.top}/{folder}".rstrip("/") or "/"
-        self.watch[path] = signature(path)  # before it is read, so that a change meanwhile is noticed
+        self.watch[path] = signature(path)  # taken before the folder is read, so that a change meanwhile is noticed
         try:
-            with os.scandir(path) as found:
-                entries = sorted(found, key=lambda entry: entry.name)
+            with os.scandir(path) as listed:
+                entries = sorted(listed, key=lambda entry: entry.name)
         except PermissionError:
             self.unreadable.append(folder)
             return
         except (FileNotFoundError, NotADirectoryError):  # removed meanwhile; the signature of its parent shows that
             return
-        self._sort_out(folder, entries, {entry.name for entry in entries})
-
-    def _sort_out(self, folder: str, entries: list[os.DirEntry[str]], names: set[str]) -> None:
+        names = {entry.name for entry in entries}
         if folder and ".git" in names:
             self.nested.append(folder)
         elif not folder or _MARKERS.isdisjoint(names):
