@@ -47,9 +47,12 @@ class DriverAbsentError(Exception):
 def detect(samples: int = 1, interval: float = 0.1) -> Detection:
     """Detect GPUs with NVML, else nvidia-smi, else none. Several samples give the maximum and all processes seen."""
     errors: list[str] = []
-    for look in (look_with_nvml, look_with_nvidia_smi):
+    for query in (query_nvml, query_nvidia_smi):
         try:
-            seen = _sample(look, samples, interval)
+            seen = query()
+            for _ in range(samples - 1):
+                time.sleep(interval)
+                seen = merge(seen, query())
         except DriverAbsentError:
             continue
         except DriverError as error:
@@ -59,14 +62,6 @@ def detect(samples: int = 1, interval: float = 0.1) -> Detection:
     return Detection(source="none", errors=tuple(errors))
 
 
-def _sample(look: Callable[[], Detection], samples: int, interval: float) -> Detection:
-    seen = look()
-    for _ in range(samples - 1):
-        time.sleep(interval)
-        seen = merge(seen, look())
-    return seen
-
-
 def merge(first: Detection, second: Detection) -> Detection:
     later = {gpu.uuid: gpu for gpu in second.gpus}
     gpus = [_highest(gpu, later.pop(gpu.uuid, gpu)) for gpu in first.gpus]
@@ -74,20 +69,20 @@ def merge(first: Detection, second: Detection) -> Detection:
     return replace(first, gpus=(*gpus, *later.values()), errors=tuple(errors))
 
 
-def _highest(one: Gpu, other: Gpu) -> Gpu:
-    processes = {process.pid: process for process in one.processes}
-    for process in other.processes:
+def _highest(first: Gpu, second: Gpu) -> Gpu:
+    processes = {process.pid: process for process in first.processes}
+    for process in second.processes:
         known = processes.get(process.pid, process)
         processes[process.pid] = replace(process, memory_mb=max(known.memory_mb, process.memory_mb))
     return replace(
-        one,
-        memory_used_mb=max(one.memory_used_mb, other.memory_used_mb),
-        utilization=max(one.utilization, other.utilization),
+        first,
+        memory_used_mb=max(first.memory_used_mb, second.memory_used_mb),
+        utilization=max(first.utilization, second.utilization),
         processes=tuple(processes[pid] for pid in sorted(processes)),
     )
 
 
-def look_with_nvml() -> Detection:
+def query_nvml() -> Detection:
     try:
         import pynvml
     except ImportError as error:
@@ -154,7 +149,7 @@ def _supported(nvml: Any, read: Callable[[], Any]) -> Any:
         return None
 
 
-def look_with_nvidia_smi() -> Detection:
+def query_nvidia_smi() -> Detection:
     cards = _query("gpu", _CARD_FIELDS)
     running: dict[str, list[tuple[int, int]]] = {}
     for uuid, pid, memory in _query("compute-apps", _PROCESS_FIELDS):
@@ -186,8 +181,8 @@ def _query(what: str, fields: Sequence[str]) -> list[list[str]]:
     except NO_SUCH_PROGRAM as error:
         raise DriverAbsentError from error
     if answer.returncode:
-        said = (answer.stdout + answer.stderr).strip().splitlines()
-        raise DriverError(f"nvidia-smi: {said[0] if said else f'exit code {answer.returncode}'}")
+        lines = (answer.stdout + answer.stderr).strip().splitlines()
+        raise DriverError(f"nvidia-smi: {lines[0] if lines else f'exit code {answer.returncode}'}")
     rows = [[cell.strip() for cell in line.split(",")] for line in answer.stdout.splitlines() if line.strip()]
     return [row for row in rows if len(row) == len(fields)]
 
@@ -199,14 +194,10 @@ def _number(text: str) -> int:
 
 def _in_bus_order(cards: Sequence[tuple[str, Gpu]]) -> tuple[Gpu, ...]:
     """Number the GPUs as CUDA does with CUDA_DEVICE_ORDER=PCI_BUS_ID."""
-    ordered = sorted(cards, key=lambda card: _bus_key(card[0]))
+    # A bus id, such as `00000000:3B:00.0`, is compared by its numbers: the width of the domain differs.
+    by_numbers = [([int(part, 16) for part in bus.replace(".", ":").split(":")], gpu) for bus, gpu in cards]
+    ordered = sorted(by_numbers, key=lambda card: card[0])
     return tuple(replace(gpu, index=index) for index, (_, gpu) in enumerate(ordered))
-
-
-def _bus_key(bus_id: str) -> tuple[int, ...]:
-    """Return `00000000:3B:00.0` as numbers: drivers print the domain with different widths."""
-    parts = bus_id.replace(".", ":").split(":")
-    return tuple(int(part, 16) for part in parts)
 
 
 def _processes(running: Iterable[tuple[int, int]]) -> tuple[GpuProcess, ...]:
@@ -224,16 +215,13 @@ def _with_owner(pid: int, memory_mb: int) -> GpuProcess:
             name = file.read().strip()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
         return GpuProcess(pid=pid, memory_mb=memory_mb)
-    return GpuProcess(pid=pid, memory_mb=memory_mb, user=_user_name(uid), name=name)
-
-
-def _user_name(uid: int) -> str:
     import pwd
 
     try:
-        return pwd.getpwuid(uid).pw_name
+        user = pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(uid)
+        user = str(uid)
+    return GpuProcess(pid=pid, memory_mb=memory_mb, user=user, name=name)
 
 
 def _text(value: str | bytes) -> str:

@@ -174,23 +174,20 @@ def _file_name(uuid: str) -> str:
 
 
 def _leased_once(directory: int) -> list[str]:
-    """Return the GPUs that have a usable lease file. Links and files of others that we may not open do not count:
-    a request for that GPU reports the problem."""
-    found = []
+    """Return the GPUs that have a usable lease file.
+
+    Links, and files that we may not open, do not count: a request for that GPU reports the problem.
+    """
+    uuids = []
     for name in sorted(os.listdir(directory)):
         uuid = name.removesuffix(_SUFFIX)
-        if uuid != name and _UUID.match(uuid) and _is_plain(directory, name) and _is_everyones(directory, name):
-            found.append(uuid)
-    return found
-
-
-def _is_plain(directory: int, name: str) -> bool:
-    facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
-    return stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
-
-
-def _is_everyones(directory: int, name: str) -> bool:
-    return os.access(name, os.R_OK | os.W_OK, dir_fd=directory)
+        if uuid == name or not _UUID.match(uuid):
+            continue
+        facts = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        is_plain = stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1
+        if is_plain and os.access(name, os.R_OK | os.W_OK, dir_fd=directory):
+            uuids.append(uuid)
+    return uuids
 
 
 def _holder_from(data: dict[str, Any]) -> LeaseHolder:

@@ -80,7 +80,11 @@ def run_detector(
     except subprocess.TimeoutExpired:
         _abandon(child)
         return Detection(source="none", errors=(f"the driver did not answer within {timeout:g} s",))
-    return _parse(out, err)
+    try:
+        return Detection.from_dict(json.loads(out))
+    except (ValueError, KeyError, TypeError):
+        lines = err.decode(errors="replace").strip().splitlines()
+        return Detection(source="none", errors=(f"the detector failed: {lines[-1] if lines else 'no output'}",))
 
 
 def find_pynvml_dir() -> str | None:
@@ -93,10 +97,8 @@ def find_pynvml_dir() -> str | None:
 
 def _abandon(child: subprocess.Popen[bytes]) -> None:
     """Kill the child, but do not wait long: a process stuck in the driver cannot be killed."""
-    try:
+    with contextlib.suppress(ProcessLookupError):  # it has just ended
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it has just ended
     for pipe in (child.stdout, child.stderr):
         if pipe:
             pipe.close()
@@ -108,21 +110,10 @@ def _abandon(child: subprocess.Popen[bytes]) -> None:
 
 def _is_alive(child: subprocess.Popen[bytes]) -> bool:
     """Return whether the child or an nvidia-smi below it is still alive. Zombies do not count."""
-    return child.poll() is None or any(
-        _session_of(pid) == child.pid and start_time(pid) is not None for pid in all_pids()
-    )
-
-
-def _session_of(pid: int) -> int | None:
-    try:
-        return os.getsid(pid)
-    except ProcessLookupError:  # it has just ended
-        return None
-
-
-def _parse(out: bytes, err: bytes) -> Detection:
-    try:
-        return Detection.from_dict(json.loads(out))
-    except (ValueError, KeyError, TypeError):
-        lines = err.decode(errors="replace").strip().splitlines()
-        return Detection(source="none", errors=(f"the detector failed: {lines[-1] if lines else 'no output'}",))
+    if child.poll() is None:
+        return True
+    for pid in all_pids():
+        with contextlib.suppress(ProcessLookupError):  # it has just ended
+            if os.getsid(pid) == child.pid and start_time(pid) is not None:
+                return True
+    return False

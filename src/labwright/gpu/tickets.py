@@ -41,7 +41,10 @@ class Ticket:
         queue = lease_dir.open_subdirectory(directory, QUEUE)
         try:
             if not self.is_filed or not lease_dir.is_current(queue, self.name, self._descriptor):
-                self._file(queue, usable)
+                self.abandon()
+                self._descriptor = lease_dir.create_plain(queue, self.name, 0o644)
+                lease_dir.try_lock(self._descriptor)
+                self._write(usable)
             elif usable != self.waiter.usable:
                 self._write(usable)
             elif time.monotonic() - self._touched > _HEARTBEAT_SECONDS:
@@ -54,9 +57,8 @@ class Ticket:
             return
         queue = lease_dir.open_subdirectory(directory, QUEUE)
         try:
-            os.unlink(self.name, dir_fd=queue)
-        except FileNotFoundError:
-            pass  # someone else removed it already
+            with suppress(FileNotFoundError):  # someone else removed it already
+                os.unlink(self.name, dir_fd=queue)
         finally:
             os.close(queue)
             self.abandon()
@@ -67,15 +69,16 @@ class Ticket:
             lease_dir.unlock(self._descriptor)
             self._descriptor = -1
 
-    def _file(self, queue: int, usable: tuple[str, ...]) -> None:
-        self.abandon()
-        self._descriptor = lease_dir.create_plain(queue, self.name, 0o644)
-        lease_dir.try_lock(self._descriptor)
-        self._write(usable)
-
     def _write(self, usable: tuple[str, ...]) -> None:
         self.waiter = replace(self.waiter, usable=usable)
-        lease_dir.write_object(self._descriptor, _to_dict(self.waiter))
+        ticket = {
+            "run_id": self.waiter.run_id,
+            "user": self.waiter.user,
+            "count": self.waiter.count,
+            "usable": list(usable),
+            "ageing_seconds": self.waiter.ageing_seconds,
+        }
+        lease_dir.write_object(self._descriptor, ticket)
         self._touch()
 
     def _touch(self) -> None:
@@ -91,10 +94,10 @@ def waiters_ahead(directory: int, own: Ticket) -> list[Waiter]:
         return []
     try:
         names = sorted(name for name in os.listdir(queue) if _SHAPE.match(name) and name < own.name)
-        found = [_read(queue, name) for name in names]
+        waiters = [_read(queue, name) for name in names]
     finally:
         os.close(queue)
-    return [waiter for waiter in found if waiter]
+    return [waiter for waiter in waiters if waiter]
 
 
 def _read(queue: int, name: str) -> Waiter | None:
@@ -112,16 +115,6 @@ def _read(queue: int, name: str) -> Waiter | None:
         return _from_dict(lease_dir.read_object(descriptor), since=int(name[:20]) / 1e9)
     finally:
         os.close(descriptor)
-
-
-def _to_dict(waiter: Waiter) -> dict[str, Any]:
-    return {
-        "run_id": waiter.run_id,
-        "user": waiter.user,
-        "count": waiter.count,
-        "usable": list(waiter.usable),
-        "ageing_seconds": waiter.ageing_seconds,
-    }
 
 
 def _from_dict(data: dict[str, Any], since: float) -> Waiter | None:

@@ -149,15 +149,14 @@ class ContentionJudge:
         if seen:
             return True
         deadline = time.monotonic() + _GONE_SECONDS
-        while pids := self._foreign_pids(lease):
+        while True:
+            detection = run_detector(_DETECTOR_SECONDS, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
+            pids = [process.pid for process in foreign_processes(detection, lease.uuids, own_pids={os.getpid()})]
+            if not pids:
+                return False
             if any(os.path.exists(f"/proc/{pid}") for pid in pids) or time.monotonic() >= deadline:
                 return True
             time.sleep(_CHECK_AGAIN_SECONDS)  # the driver still shows the ended job for about a second
-        return False
-
-    def _foreign_pids(self, lease: Lease) -> list[int]:
-        detection = run_detector(timeout=10.0, samples=1, pynvml_dir=self._options.get("pynvml_dir"))
-        return [process.pid for process in foreign_processes(detection, lease.uuids, own_pids={os.getpid()})]
 
     def _retry(self, output: str, message: str) -> RetryDecision:
         self._retries_done += 1

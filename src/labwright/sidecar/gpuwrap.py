@@ -87,7 +87,7 @@ class GpuFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Avoidance:
-    """A card the driver spoke against: until when, and whether that is more than the trace of its last run."""
+    """A card with a foreign process. It is `settled` once that is more than the trace of the card's last run."""
 
     until: float
     settled: bool
@@ -117,12 +117,18 @@ class GpuGate:
 
     def attempt(self) -> Granted | Busy | GaveUp:
         """Take one step. It takes no longer than the detector's timeout."""
-        self._start_try_if_due()
+        if time.monotonic() >= self._next_try:  # tries are counted by time, so that polling for a lease uses up none
+            self._tries += 1
+            self._next_try = time.monotonic() + self._request.retry_delay_seconds
+            self._avoid.clear()
+            if self._request.check_foreign or not self._has_enough():
+                self._detected_at = float("-inf")  # query the driver again
         try:
             outcome = self._step()
         except LeaseDirError as error:
             return GaveUp(message=f"{error.message} {error.hint}")
-        if isinstance(outcome, Busy) and 0 <= self._request.retries < self._tries and self._is_settled():
+        is_settled = all(avoidance.settled for avoidance in self._avoided().values())
+        if isinstance(outcome, Busy) and 0 <= self._request.retries < self._tries and is_settled:
             tries = "1 try" if self._tries == 1 else f"{self._tries} tries"
             return GaveUp(message=f"No GPU after {tries}: {outcome.reason}.")
         return outcome
@@ -131,16 +137,6 @@ class GpuGate:
         """Leave the queue."""
         self._waiter.close()
 
-    def _start_try_if_due(self) -> None:
-        """Count tries by time, so that polling for a lease uses up none. Each try may query the driver again."""
-        now = time.monotonic()
-        if now >= self._next_try:
-            self._tries += 1
-            self._next_try = now + self._request.retry_delay_seconds
-            self._avoid.clear()
-            if self._request.check_foreign or not self._has_enough():
-                self._detected_at = float("-inf")
-
     def _step(self) -> Granted | Busy | GaveUp:
         if not self._request.count and not self._request.named:
             return Granted(lease=Lease({}))
@@ -148,7 +144,13 @@ class GpuGate:
             self._detect()
         if self._request.named:
             return self._take_named()
-        return self._take() if self._has_enough() else self._too_few()
+        if self._has_enough():
+            return self._take()
+        count = len(self._detection.gpus)
+        if self._detection.errors:  # a driver that fails now may work later
+            text = f"{count} of {self._request.count} GPUs found: {'; '.join(self._detection.errors)}"
+            return self._busy([{"kind": "driver", "words": text}], _FOREIGN_POLL_SECONDS)
+        return GaveUp(message=f"The run requests {self._request.count} GPUs, but this machine has {count}.")
 
     def _detect(self) -> None:
         samples = _SAMPLES if self._request.check_foreign else 1
@@ -159,13 +161,6 @@ class GpuGate:
 
     def _has_enough(self) -> bool:
         return len(self._detection.gpus) >= max(1, self._request.count)
-
-    def _too_few(self) -> Busy | GaveUp:
-        found = len(self._detection.gpus)
-        if self._detection.errors:  # a driver that fails now may work later
-            text = f"{found} of {self._request.count} GPUs found: {'; '.join(self._detection.errors)}"
-            return self._busy([{"kind": "driver", "words": text}], _FOREIGN_POLL_SECONDS)
-        return GaveUp(message=f"The run requests {self._request.count} GPUs, but this machine has {found}.")
 
     def _take_named(self) -> Granted:
         gpus, unknown = resolve_names(self._detection.gpus, self._request.named)
@@ -201,7 +196,9 @@ class GpuGate:
             self._refusals.pop(uuid, None)  # processes on it belong to the holder
         leased = [_lease_obstacle(gpu, contended) for gpu in usable if gpu.uuid in contended.holders | contended.kept]
         avoided = self._avoided()
-        poll = _LEASE_POLL_SECONDS if leased else self._seconds_to_next_check()
+        soonest = min((avoidance.until for avoidance in avoided.values()), default=self._next_try)
+        until_check = min(max(soonest - time.monotonic(), _LEASE_POLL_SECONDS), _FOREIGN_POLL_SECONDS)
+        poll = _LEASE_POLL_SECONDS if leased else until_check
         return self._busy([*leased, *(avoidance.obstacle for avoidance in avoided.values())], poll)
 
     def _is_clean(self, lease: Lease) -> bool:
@@ -247,13 +244,6 @@ class GpuGate:
     def _avoided(self) -> dict[str, _Avoidance]:
         now = time.monotonic()
         return {uuid: avoidance for uuid, avoidance in self._avoid.items() if avoidance.until > now}
-
-    def _seconds_to_next_check(self) -> float:
-        soonest = min((avoidance.until for avoidance in self._avoided().values()), default=self._next_try)
-        return min(max(soonest - time.monotonic(), _LEASE_POLL_SECONDS), _FOREIGN_POLL_SECONDS)
-
-    def _is_settled(self) -> bool:
-        return all(avoidance.settled for avoidance in self._avoided().values())
 
     def _busy(self, obstacles: Sequence[dict[str, Any]], poll_seconds: float) -> Busy:
         self.poll_seconds = poll_seconds

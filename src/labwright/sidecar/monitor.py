@@ -52,9 +52,9 @@ _SPARED_BYTES = 64 << 20
 
 
 class Monitor:
-    """Watch one run. Who creates it decides which arguments are given:
+    """Watch one run.
 
-    The supervisor gives `start` and its pid. For an orphaned job both are missing. For a script that was started by
+    A supervisor gives `start` and its pid. For an orphaned job both are missing. For a script that was started by
     hand, `process` is that script.
     """
 
@@ -101,9 +101,12 @@ class Monitor:
         while processes_of_run(self.run["id"]):
             output.keep_running()
             self._tick()
-            if not stopping and (why := self._reason_to_end()):
+            limit = self.run["time_limit_seconds"]
+            why = "time_limit" if limit and time.monotonic() - self._started >= limit else ""
+            why = "stop" if self.record.is_stop_requested else why
+            if why and not stopping:
                 stopping = True
-                self.record.event("stopping", why=why)  # first, so that the reason is known when the job is gone
+                self.record.event("stopping", why=why)  # first, so that the reason is known when the job has ended
                 end_tree(lambda: processes_of_run(self.run["id"]), self.options["grace_seconds"])
             time.sleep(_TICK_SECONDS)
         output.settle()
@@ -119,18 +122,16 @@ class Monitor:
             time.sleep(_TICK_SECONDS)
         self._last_look()
 
-    def _reason_to_end(self) -> str:
-        limit = self.run["time_limit_seconds"]
-        if self.record.is_stop_requested:
-            return "stop"
-        return "time_limit" if limit and time.monotonic() - self._started >= limit else ""
-
     def _tick(self) -> None:
         self._beat()
         self._metrics.look()
         self._rules.look()
         self._check_output()
-        self._check_cards()
+        if detection := self._cards.poll():
+            started = [event for event in self.record.events() if event["event"] == "started"]
+            cards = tuple(started[-1]["gpu_uuids"]) if started else ()
+            self._metrics.add_cards([gpu for gpu in detection.gpus if gpu.uuid in cards])
+            self._check_foreign_use(detection, cards)
 
     def _last_look(self) -> None:
         """Read all that the job left. A full disk gets some time to have room again."""
@@ -177,13 +178,6 @@ class Monitor:
             return processes_of_run(self.run["id"])
         tops = {pid for pid in children_of(self._supervisor) if pid != os.getpid() and not is_relay(pid)}
         return tops.union(*(descendants_of(top) for top in tops))
-
-    def _check_cards(self) -> None:
-        if detection := self._cards.poll():
-            started = [event for event in self.record.events() if event["event"] == "started"]
-            cards = tuple(started[-1]["gpu_uuids"]) if started else ()
-            self._metrics.add_cards([gpu for gpu in detection.gpus if gpu.uuid in cards])
-            self._check_foreign_use(detection, cards)
 
     def _check_foreign_use(self, detection: Detection, cards: tuple[str, ...]) -> None:
         """Record when foreign use of our cards starts and when it ends. `ContentionJudge` reads the last record."""
@@ -286,7 +280,7 @@ class MonitorProcess:
         return self._failed and asked_at != float("inf")
 
     def _is_hung(self, asked_at: float, worked_at: float) -> bool:
-        """A monitor that uses the processor is not hung: on a busy machine a portion takes long."""
+        """Return whether the monitor hangs. One that uses the processor does not: a busy machine takes long."""
         now = time.monotonic()
         if now - max(asked_at, worked_at) <= _SILENCE_SECONDS:
             return now - asked_at > _LAST_LOOK_SECONDS

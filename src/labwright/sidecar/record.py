@@ -1,4 +1,4 @@
-"""What a sidecar writes into the run folder, and how it wakes the server. A wake-up only saves time: files count."""
+"""Write the files of a sidecar in the run folder, and wake the server. A wake-up only saves time: files count."""
 
 from __future__ import annotations
 

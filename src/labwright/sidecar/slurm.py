@@ -43,18 +43,15 @@ def attempt_of(paths: RunPaths, run: dict[str, Any], environ: dict[str, str]) ->
     """
     attempt = int(run["attempt"]) + int(environ.get("SLURM_RESTART_COUNT", "0"))
     job_id = facts_of(environ)["slurm_job_id"]
-    while job_id and _claimant(paths, attempt) == job_id:
+    while job_id:
+        try:
+            claim = read_json(paths.claim(attempt))
+        except (FileNotFoundError, ValueError):  # not claimed, or cut off by a crash of the node
+            break
+        if not isinstance(claim, dict) or str(claim.get("slurm_job_id")) != job_id:
+            break
         attempt += 1
     return attempt
-
-
-def _claimant(paths: RunPaths, attempt: int) -> str | None:
-    """Return the Slurm job that claimed an attempt, or None."""
-    try:
-        claim = read_json(paths.claim(attempt))
-    except (FileNotFoundError, ValueError):  # not claimed, or cut off by a crash of the node
-        return None
-    return str(claim.get("slurm_job_id")) if isinstance(claim, dict) else None
 
 
 def facts_of(environ: dict[str, str]) -> dict[str, str]:
@@ -122,23 +119,17 @@ class PreviousAttempt:
         self._seen_at = time.monotonic()
 
     def wait_until_over(self) -> bool:
-        """Wait for its end. Return whether the run must be tried again, which is not so if it ended by itself."""
+        """Wait for its end. Return whether the run must be tried again. False if it ended by itself."""
         while True:
-            facts = self._exit()
-            if facts is not None:
-                return may_be_ended_by_slurm(facts)
-            if self._is_gone():
+            with contextlib.suppress(FileNotFoundError):
+                facts: dict[str, Any] = read_json(self._paths.exit)
+                if facts["attempt"] >= self._number:
+                    return may_be_ended_by_slurm(facts)
+            if self._is_dead():
                 return True
             time.sleep(_POLL_SECONDS)
 
-    def _exit(self) -> dict[str, Any] | None:
-        try:
-            facts: dict[str, Any] = read_json(self._paths.exit)
-        except FileNotFoundError:
-            return None
-        return facts if facts["attempt"] >= self._number else None
-
-    def _is_gone(self) -> bool:
+    def _is_dead(self) -> bool:
         owner = read_identity(self._paths.claim(self._number))  # None if a crash lost the claim
         if owner and owner.is_here and not owner.is_alive:
             end_tree(lambda: processes_of_run(self._run_id), 0.0)  # processes that Slurm did not end with the attempt

@@ -78,7 +78,7 @@ def _end_facts(paths: RunPaths, record: RunJournal) -> dict[str, Any]:
         facts: dict[str, Any] = read_json(paths.exit)
     except FileNotFoundError:
         facts = {
-            **_exit_by_code(paths),
+            **_status_facts(paths),
             "signal": None,
             "attempt": 1,
             "started_at": os.path.getmtime(paths.spec),
@@ -89,7 +89,7 @@ def _end_facts(paths: RunPaths, record: RunJournal) -> dict[str, Any]:
     return facts
 
 
-def _exit_by_code(paths: RunPaths) -> dict[str, Any]:
+def _status_facts(paths: RunPaths) -> dict[str, Any]:
     code = kept_exit_code(paths.exit_code)
     if os.path.exists(paths.stop):
         return {"status": "stopped", "reason": "stopped on request", "exit_code": code, "error": None}

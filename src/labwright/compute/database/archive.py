@@ -55,7 +55,12 @@ def carried(paths: ProjectPaths) -> tuple[Path, ...]:
 
 def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
     """Write the archive to a temporary name and rename it, so that a kill leaves no incomplete backup."""
-    _check_target(paths, target)
+    if target.exists():
+        raise Conflict(f"{target} exists already.", hint="Choose another name; a backup never overwrites a file.")
+    if not target.parent.is_dir():
+        raise Invalid(f"There is no folder {target.parent}.", hint="Create it, or choose another folder.")
+    if target.resolve().is_relative_to(paths.state.resolve()):
+        raise Invalid(f"{target} is inside the folder to back up.", hint=f"Choose a place outside of {paths.state}.")
     aside = target.with_name(f"{target.name}.part")
     try:
         with _new_file(aside, target) as file:
@@ -68,20 +73,16 @@ def archive(paths: ProjectPaths, database: Path, target: Path) -> Archived:
     return made
 
 
-def _check_target(paths: ProjectPaths, target: Path) -> None:
-    if target.exists():
-        raise Conflict(f"{target} exists already.", hint="Choose another name; a backup never overwrites a file.")
-    if not target.parent.is_dir():
-        raise Invalid(f"There is no folder {target.parent}.", hint="Create it, or choose another folder.")
-    if target.resolve().is_relative_to(paths.state.resolve()):
-        raise Invalid(f"{target} is inside the folder to back up.", hint=f"Choose a place outside of {paths.state}.")
-
-
 @contextlib.contextmanager
 def _new_file(aside: Path, target: Path) -> Iterator[BinaryIO]:
     """Create a new file, never open an existing one: another user may have put it there to read it."""
     with contextlib.suppress(FileNotFoundError):
-        _remove_left_over(aside, target)
+        leftover = os.open(aside, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            _lock(leftover, aside, target)  # nobody holds the lock of a file that a kill left behind
+            aside.unlink()
+        finally:
+            os.close(leftover)
     with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         _lock(file.fileno(), aside, target)
         try:
@@ -91,25 +92,14 @@ def _new_file(aside: Path, target: Path) -> Iterator[BinaryIO]:
             raise
 
 
-def _remove_left_over(aside: Path, target: Path) -> None:
-    """Remove a file that a kill left behind: nobody holds its lock."""
-    fd = os.open(aside, os.O_WRONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        _lock(fd, aside, target)
-        aside.unlink()
-    finally:
-        os.close(fd)
-
-
 def _lock(fd: int, aside: Path, target: Path) -> None:
     taken = Conflict(f"{target} is being written already.", hint="Wait for it, or choose another name.")
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         raise taken from None
-    if not aside.exists() or not os.path.samestat(
-        os.fstat(fd), aside.lstat()
-    ):  # the process that had the lock has finished
+    is_same_file = aside.exists() and os.path.samestat(os.fstat(fd), aside.lstat())
+    if not is_same_file:  # the process that had the lock has finished
         raise taken
 
 
@@ -134,8 +124,10 @@ def _below(path: Path) -> Iterator[Path]:
             yield path
         return
     yield path
-    names = sorted(_names_in(path), key=lambda name: (name != _EXIT, name))
-    for name in names:
+    names: list[str] = []
+    with contextlib.suppress(FileNotFoundError):  # deleted meanwhile
+        names = os.listdir(path)
+    for name in sorted(names, key=lambda name: (name != _EXIT, name)):
         if name != _SECRETS and not name.endswith(".new"):
             yield from _below(path / name)
 
@@ -143,34 +135,23 @@ def _below(path: Path) -> Iterator[Path]:
 _EXIT, _SECRETS = (os.path.basename(name) for name in (RunPaths("").exit, RunPaths("").secrets))
 
 
-def _names_in(folder: Path) -> list[str]:
-    try:
-        return os.listdir(folder)
-    except FileNotFoundError:  # deleted since
-        return []
-
-
 def _add(tar: tarfile.TarFile, path: Path, name: str) -> int | None:
-    """Return the bytes that were added, or None if the file is gone: the server may be working."""
+    """Return the bytes that were added, or None if the file was deleted: the server may be running."""
     info = tarfile.TarInfo(name)
     try:
-        found = path.lstat()
-        info.mode, info.mtime = stat.S_IMODE(found.st_mode), found.st_mtime
-        if stat.S_ISREG(found.st_mode):
-            return _add_file(tar, path, info)
-        info.type = tarfile.DIRTYPE if stat.S_ISDIR(found.st_mode) else tarfile.SYMTYPE
+        status = path.lstat()
+        info.mode, info.mtime = stat.S_IMODE(status.st_mode), status.st_mtime
+        if stat.S_ISREG(status.st_mode):
+            with path.open("rb") as file:
+                info.size = os.fstat(file.fileno()).st_size
+                tar.addfile(info, _FixedSize(file, info.size))
+            return info.size
+        info.type = tarfile.DIRTYPE if stat.S_ISDIR(status.st_mode) else tarfile.SYMTYPE
         info.linkname = os.readlink(path) if info.issym() else ""
     except FileNotFoundError:
         return None
     tar.addfile(info)
     return 0
-
-
-def _add_file(tar: tarfile.TarFile, path: Path, info: tarfile.TarInfo) -> int:
-    with path.open("rb") as file:
-        info.size = os.fstat(file.fileno()).st_size
-        tar.addfile(info, _FixedSize(file, info.size))
-    return info.size
 
 
 class _FixedSize(io.RawIOBase):

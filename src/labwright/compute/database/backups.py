@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import contextlib
 import logging
 import sqlite3
 import threading
@@ -42,8 +43,10 @@ class Backups:
 
 
 def has_news(lab: Lab) -> bool:
-    """Return whether something happened since the newest readable backup. Server starts do not count: copies that
-    differ in nothing else would push out older ones that matter."""
+    """Return whether something happened since the newest readable backup.
+
+    Server starts do not count: copies that differ in nothing else would push out older ones that matter.
+    """
     for backup in newest_backups(lab.paths.backups):
         epoch, seq = read_position(backup)
         if epoch:
@@ -61,7 +64,13 @@ def make_backup(lab: Lab) -> Path:
 def copy_database(database: Database, folder: Path, kept: int) -> Path:
     folder.mkdir(mode=0o700, exist_ok=True)
     with _ONE_AT_A_TIME:
-        target = folder / _next_name(folder)
+        # The name is later than all others, even if the clock was set back: names show which is the newest.
+        moment = time.time()
+        for newest in newest_backups(folder):
+            with contextlib.suppress(ValueError):  # not one of ours
+                moment = max(moment, calendar.timegm(time.strptime(newest.name, _STAMP)) + 1)
+                break
+        target = folder / time.strftime(_STAMP, time.gmtime(moment))
         database.backup_to(target)
         for old in newest_backups(folder)[kept:]:
             old.unlink()
@@ -70,17 +79,6 @@ def copy_database(database: Database, folder: Path, kept: int) -> Path:
 
 _ONE_AT_A_TIME = threading.Lock()  # two in the same second would have the same name
 _STAMP = "labwright-%Y%m%dT%H%M%SZ.db"
-
-
-def _next_name(folder: Path) -> str:
-    """Return a name later than all others, even if the clock was set back: names show which is the newest."""
-    for newest in newest_backups(folder):
-        try:
-            after = calendar.timegm(time.strptime(newest.name, _STAMP)) + 1
-        except ValueError:  # not one of ours
-            continue
-        return time.strftime(_STAMP, time.gmtime(max(time.time(), after)))
-    return time.strftime(_STAMP, time.gmtime())
 
 
 def newest_backups(folder: Path) -> list[Path]:

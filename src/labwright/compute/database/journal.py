@@ -1,11 +1,11 @@
-"""A file with what no run folder holds, so that a lost database can be rebuilt: runs without a folder, names and notes
-that people changed later, deletions.
+"""A file with facts that no run folder holds, so that a lost database can be rebuilt: runs without a folder, names and
+notes that people changed later, deletions.
 
 From its launch on, a run's folder holds its facts. The journal is compacted when the server starts.
 
 A line is written before the commit: a full disk must not leave half a run, and a kill during a deletion must not bring
-the run back. If the commit fails, the line is blanked: at a rebuild a refused run must not start, and a run must not be
-missing whose deletion failed.
+the run back. If the commit fails, the line is blanked: a rebuild must not start a refused run, nor drop a run whose
+deletion failed.
 """
 
 from __future__ import annotations
@@ -69,8 +69,12 @@ class Journal:
             if "deleted" in entry:
                 deleted.add(entry["deleted"])
                 runs.pop(entry["deleted"], None)
-            elif run := _run_in(entry):
-                runs[run.id] = run
+            else:
+                try:
+                    run = Run.from_dict(entry["run"])
+                    runs[run.id] = run
+                except (ValueError, KeyError, TypeError) as error:
+                    log.warning("A line of the journal is not a run: %s", error)
         return runs, deleted
 
     def _entries(self) -> Iterable[dict[str, Any]]:
@@ -102,11 +106,3 @@ class Journal:
         if self._fd is not None:
             os.close(self._fd)
             self._fd = None
-
-
-def _run_in(entry: dict[str, Any]) -> Run | None:
-    try:
-        return Run.from_dict(entry["run"])
-    except (ValueError, KeyError, TypeError) as error:
-        log.warning("A line of the journal is not a run: %s", error)
-        return None

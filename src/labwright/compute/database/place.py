@@ -47,12 +47,15 @@ class _Pointer:
 def place_database(paths: ProjectPaths, state_dir: str) -> None:
     """Decide where the database is. A file with another history in that place is kept aside, never deleted."""
     pointer = _read(paths)
-    if pointer is None and not _belongs_elsewhere(paths, state_dir):
-        return
     if pointer is None:
-        _start_at(paths, _own_place(paths, state_dir))
+        is_fine_here = paths.database.exists() or not (state_dir or machine.is_network(paths.state.resolve()))
+        if is_fine_here:
+            return
+        place = _own_place(paths, state_dir)
+        set_aside(place)  # a file of an earlier project
+        _write(paths, _Pointer(place))
     elif not pointer.is_of(paths.project):
-        _follow(paths, pointer, _own_place(paths, state_dir))
+        _take_over(paths, pointer, _own_place(paths, state_dir))
     elif pointer.is_outdated():
         set_aside(pointer.database)
     _make_folder(paths.database.parent)
@@ -81,12 +84,6 @@ def set_aside(database: Path) -> str | None:
     return str(kept) if was_there else None
 
 
-def _belongs_elsewhere(paths: ProjectPaths, state_dir: str) -> bool:
-    if paths.database.exists():  # it stays where it is
-        return False
-    return bool(state_dir) or machine.is_network(paths.state.resolve())
-
-
 def _own_place(paths: ProjectPaths, state_dir: str) -> Path:
     base = Path(state_dir).expanduser().absolute() if state_dir else local_folder()
     name = hashlib.sha256(os.fsencode(paths.project)).hexdigest()[:16]
@@ -95,7 +92,6 @@ def _own_place(paths: ProjectPaths, state_dir: str) -> Path:
 
 
 def _make_folder(folder: Path) -> None:
-
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -113,8 +109,8 @@ def local_folder(mounts: str | None = None, temporary: Path = Path("/var/tmp")) 
         return home
     folder = temporary / f"labwright-{os.getuid()}"
     folder.mkdir(mode=0o700, exist_ok=True)
-    found = folder.lstat()
-    if found.st_uid != os.getuid() or folder.is_symlink() or found.st_mode & 0o077:
+    status = folder.lstat()
+    if status.st_uid != os.getuid() or folder.is_symlink() or status.st_mode & 0o077:
         raise StorageFailed(
             f"{folder} is not private, and the database cannot be in your home folder, which is on the network.",
             hint="Set state_dir in labwright.toml to a local folder that only you can access.",
@@ -122,13 +118,7 @@ def local_folder(mounts: str | None = None, temporary: Path = Path("/var/tmp")) 
     return folder
 
 
-def _start_at(paths: ProjectPaths, place: Path) -> None:
-    """Move the file of an earlier project away, then write the pointer."""
-    set_aside(place)
-    _write(paths, _Pointer(place))
-
-
-def _follow(paths: ProjectPaths, pointer: _Pointer, place: Path) -> None:
+def _take_over(paths: ProjectPaths, pointer: _Pointer, place: Path) -> None:
     """Give a moved or copied project its own database. The original of a copy keeps its file."""
     set_aside(place)
     if read_epoch(pointer.database) == pointer.epoch:

@@ -54,14 +54,25 @@ def rebuild(
     target = paths.database
     aside = target.with_suffix(".rebuilding")
     _clear(aside)
-    result.backup = _start_from(chosen, aside) if chosen else _start_from_newest(paths, aside, progress)
+    for backup in [chosen] if chosen else newest_backups(paths.backups):
+        try:
+            result.backup = _start_from(backup, aside)
+            break
+        except LabwrightError as error:
+            if chosen:
+                raise
+            progress(f"backup {backup.name} cannot be used: {error}")
     database = Database(aside)
     database.renew_epoch()
     with database.transaction() as tx:
-        _restore_sweeps(tx, paths, result)
+        for sweep in sorted(
+            _read_files(paths.sweeps, SWEEP, Sweep.from_dict, result), key=lambda each: each.created_at
+        ):
+            sweeps.restore(tx, sweep)
+            result.sweeps += 1
         _restore_loops(tx, paths, result)
         _restore_plans(tx, paths, result)
-        noted, deleted = _noted(tx, paths)
+        noted, deleted = _read_journal(tx, paths)
         stopped = {run.id: run for run in noted.values() if run.is_terminal}
         # A folder is newer than the journal, unless the journal has the end of the run.
         found = {**noted, **_runs_in_folders(paths, result, progress), **stopped}
@@ -74,7 +85,10 @@ def rebuild(
         _restore_dependencies(tx)
         _fail_dependents(tx)
         result.runs = sum(runs.count_by_status(tx.connection).values())  # includes those that only the backup has
-    _note_metrics(paths, found)
+    unread = UnreadMetrics(paths.unread_metrics)  # a backup may know the end of a run but not all of its metrics
+    for run_id in found:
+        if os.path.isdir(paths.run(run_id).metrics):
+            unread.mark(run_id)
     database.close()
     result.kept_aside = set_aside(target)
     aside.replace(target)
@@ -95,15 +109,6 @@ def _clear(path: Path) -> None:
         Path(f"{path}{suffix}").unlink(missing_ok=True)
 
 
-def _start_from_newest(paths: ProjectPaths, aside: Path, progress: Callable[[str], None]) -> str | None:
-    for backup in newest_backups(paths.backups):
-        try:
-            return _start_from(backup, aside)
-        except LabwrightError as error:
-            progress(f"backup {backup.name} cannot be used: {error}")
-    return None
-
-
 def _start_from(backup: Path, aside: Path) -> str:
     if not backup.is_file():
         raise NotFound(f"There is no file {backup}.", hint="They are in .labwright/backups/.")
@@ -115,12 +120,6 @@ def _start_from(backup: Path, aside: Path) -> str:
         _clear(aside)
         raise
     return backup.name
-
-
-def _restore_sweeps(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
-    for sweep in sorted(_read_files(paths.sweeps, SWEEP, Sweep.from_dict, result), key=lambda each: each.created_at):
-        sweeps.restore(tx, sweep)
-        result.sweeps += 1
 
 
 def _restore_loops(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> None:
@@ -160,14 +159,14 @@ def _restore_plans(tx: Transaction, paths: ProjectPaths, result: Rebuilt) -> Non
         result.plans += 1
 
 
-def _noted(tx: Transaction, paths: ProjectPaths) -> tuple[dict[str, Run], set[str]]:
+def _read_journal(tx: Transaction, paths: ProjectPaths) -> tuple[dict[str, Run], set[str]]:
     """Return the journal without runs of a sweep that was never stored because of a kill."""
     noted, deleted = Journal(paths.journal).read()
-    kept = {sweep_id for sweep_id in {run.sweep_id for run in noted.values()} if _was_kept(tx, paths, sweep_id)}
+    kept = {sweep_id for sweep_id in {run.sweep_id for run in noted.values()} if _was_stored(tx, paths, sweep_id)}
     return {run.id: run for run in noted.values() if run.is_terminal or run.sweep_id in kept}, deleted
 
 
-def _was_kept(tx: Transaction, paths: ProjectPaths, sweep_id: str | None) -> bool:
+def _was_stored(tx: Transaction, paths: ProjectPaths, sweep_id: str | None) -> bool:
     if sweep_id is None or paths.sweep(sweep_id).exists():
         return True
     try:
@@ -181,12 +180,9 @@ def _restore_runs(tx: Transaction, found: dict[str, Run], noted: dict[str, Run])
     for run in sorted(found.values(), key=lambda run: run.created_at):
         known = _known(tx, run.id)
         newest = run if known is None or known.status in (RunStatus.READY, RunStatus.QUEUED) else known
-        runs.restore(tx, _as_people_left_it(newest, noted.get(run.id)))
-
-
-def _as_people_left_it(run: Run, noted: Run | None) -> Run:
-    """Apply the changes that people made: all of them are in the journal."""
-    return run.evolve(**{name: getattr(noted, name) for name in _BY_PEOPLE}) if noted else run
+        if run.id in noted:  # the journal has all changes that people made
+            newest = newest.evolve(**{name: getattr(noted[run.id], name) for name in _BY_PEOPLE})
+        runs.restore(tx, newest)
 
 
 def _runs_in_folders(paths: ProjectPaths, result: Rebuilt, progress: Callable[[str], None]) -> dict[str, Run]:
@@ -212,16 +208,8 @@ def _run_in_folder(spec: Path) -> Run | None:
         return None
 
 
-def _note_metrics(paths: ProjectPaths, found: dict[str, Run]) -> None:
-    """Mark metrics as unread: a backup may know the end of a run but not all of its metrics."""
-    unread = UnreadMetrics(paths.unread_metrics)
-    for run_id in found:
-        if os.path.isdir(paths.run(run_id).metrics):
-            unread.mark(run_id)
-
-
 def _restore_dependencies(tx: Transaction) -> None:
-    """Find out from the runs which queued ones still wait for a parent."""
+    """Restore which queued runs still wait for a parent."""
     for run in runs.with_status(tx.connection, RunStatus.READY, RunStatus.QUEUED):
         dependencies.add(tx, run.id, run.after)
         dependencies.set_blocked(tx, run.id, by=len(_unfinished_parents(tx, run)))

@@ -15,8 +15,8 @@ from labwright.domain.errors import StorageFailed
 
 _BYTES = 4 << 20
 _PLENTY = 4 * _BYTES  # with less free space nothing is reserved
-_LEAST = 1 << 20  # what the files of a new run need
-_LOOK_SECONDS = 60.0
+_LEAST = 1 << 20  # the files of a new run need that much
+_CHECK_SECONDS = 60.0
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 
 Result = TypeVar("Result")
@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 class Reserve:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._look_at = 0.0
+        self._next_check = 0.0
 
     @property
     def has_room(self) -> bool:
@@ -37,13 +37,11 @@ class Reserve:
 
     def keep(self) -> None:
         """Reserve the space again, once a minute: it may have been released."""
-        if time.monotonic() < self._look_at:
+        if time.monotonic() < self._next_check:
             return
-        self._look_at = time.monotonic() + _LOOK_SECONDS
-        if not self._path.exists() and shutil.disk_usage(self._path.parent).free >= _PLENTY:
-            self._take()
-
-    def _take(self) -> None:
+        self._next_check = time.monotonic() + _CHECK_SECONDS
+        if self._path.exists() or shutil.disk_usage(self._path.parent).free < _PLENTY:
+            return
         fd = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             os.posix_fallocate(fd, 0, _BYTES)
@@ -59,17 +57,11 @@ class Reserve:
         try:
             return act()
         except (StorageFailed, OSError) as error:
-            if not _is_full(error) or not self._give_up():
+            if not _is_full(error) or not self._path.exists():
                 raise
+        self._path.unlink(missing_ok=True)
+        self._next_check = time.monotonic() + _CHECK_SECONDS
         return act()
-
-    def _give_up(self) -> bool:
-        try:
-            self._path.unlink()
-        except FileNotFoundError:
-            return False
-        self._look_at = time.monotonic() + _LOOK_SECONDS
-        return True
 
 
 def _is_full(error: Exception) -> bool:

@@ -39,29 +39,29 @@ def restore(paths: ProjectPaths, source: Path) -> dict[str, Any]:
     """Restore into a temporary folder and rename it, so that a kill leaves nothing or everything. Return the seal."""
     if not source.is_file():
         raise NotFound(f"There is no file {source}.")
-    with _alone(paths.project):
-        _check_empty(paths)
+    with _locked(paths.project):
+        if paths.state.exists():
+            raise Conflict(
+                f"{paths.project} already has a history.",
+                hint=f"Restore elsewhere with --project, or move it away first: mv {paths.state} {paths.state}.old",
+            )
         aside = ProjectPaths(paths.restoring)
         remove_tree(aside.project)
         try:
-            return _restore(source, aside, paths)
+            aside.state.mkdir(parents=True, mode=0o700)
+            seal = _unpack(source, aside)
+            write_json(aside.restored, seal)
+            os.sync()
+            aside.state.rename(paths.state)
+            return seal
         except OSError as error:
             raise StorageFailed(f"Nothing was restored: {error.strerror or error}.") from error
         finally:
             remove_tree(aside.project)
 
 
-def _restore(source: Path, aside: ProjectPaths, paths: ProjectPaths) -> dict[str, Any]:
-    aside.state.mkdir(parents=True, mode=0o700)
-    seal = _unpack(source, aside)
-    write_json(aside.restored, seal)
-    os.sync()
-    aside.state.rename(paths.state)
-    return seal
-
-
 @contextlib.contextmanager
-def _alone(project: Path) -> Iterator[None]:
+def _locked(project: Path) -> Iterator[None]:
     """Lock the project: two restores at once would remove each other's files."""
     fd = os.open(project, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -71,14 +71,6 @@ def _alone(project: Path) -> Iterator[None]:
         raise Conflict(f"Another restore into {project} is running.", hint="Wait until it has ended.") from None
     finally:
         os.close(fd)
-
-
-def _check_empty(paths: ProjectPaths) -> None:
-    if paths.state.exists():
-        raise Conflict(
-            f"{paths.project} already has a history.",
-            hint=f"Restore elsewhere with --project, or move it away first: mv {paths.state} {paths.state}.old",
-        )
 
 
 def _unpack(source: Path, aside: ProjectPaths) -> dict[str, Any]:
@@ -116,7 +108,7 @@ class _Unpacking:
             if member.name == SEAL:
                 self._seal = json.loads(self._content(member).read())
             else:
-                self._one(member, self._place(member.name))
+                self._unpack(member, self._place(member.name))
         for finish in reversed(self._later):  # modes of folders, the innermost first
             finish()
         return self._seal
@@ -129,7 +121,7 @@ class _Unpacking:
         place.parent.mkdir(parents=True, mode=0o700, exist_ok=True)
         return place
 
-    def _one(self, member: tarfile.TarInfo, place: Path) -> None:
+    def _unpack(self, member: tarfile.TarInfo, place: Path) -> None:
         if member.isdir():
             place.mkdir(mode=0o700, exist_ok=True)
             self._later.append(lambda: os.chmod(place, member.mode & 0o777))
@@ -151,9 +143,9 @@ class _Unpacking:
 
 
 def settle(lab: Lab) -> None:
-    """End the active runs of a restored project at its first start: nobody watches them, nor may they run twice."""
+    """End the active runs of a restored project at its first start: nobody watches them, and none may run twice."""
     if not lab.paths.restored.exists():
-        _follow_the_project(lab)
+        _update_paths(lab)
         return
     with lab.db.transaction() as tx:
         runs.move_folders(tx, str(lab.paths.runs))
@@ -167,24 +159,19 @@ def settle(lab: Lab) -> None:
     lab.paths.restored.unlink()
 
 
-def _follow_the_project(lab: Lab) -> None:
+def _update_paths(lab: Lab) -> None:
     """Update paths after the project was moved or copied. In a copy, unfinished runs are left to the original."""
     newest = runs.newest_folder(lab.db.reader())
     if newest is None or os.path.dirname(newest) == str(lab.paths.runs):
         return
     with lab.db.transaction() as tx:
         runs.move_folders(tx, str(lab.paths.runs))
-        if old_project := _project_of(newest):
+        runs_folder = Path(newest).parent
+        old_project = runs_folder.parent.parent
+        if ProjectPaths(old_project).runs == runs_folder:
             _move_workdirs(lab, tx, old_project)
-        if _is_another(newest, lab.paths.run(os.path.basename(newest)).dir):
-            _leave_to_the_original(lab, tx)
-
-
-def _project_of(run_dir: str) -> Path | None:
-    """Return the project of a run folder, or None if the folder is in an unusual place."""
-    runs_folder = Path(run_dir).parent
-    project = runs_folder.parent.parent
-    return project if ProjectPaths(project).runs == runs_folder else None
+        if _is_copy(newest, lab.paths.run(os.path.basename(newest)).dir):
+            _end_copied_runs(lab, tx)
 
 
 def _move_workdirs(lab: Lab, tx: Transaction, old_project: Path) -> None:
@@ -195,15 +182,15 @@ def _move_workdirs(lab: Lab, tx: Transaction, old_project: Path) -> None:
                 runs.move_workdir(tx, workdir, str(here))
 
 
-def _is_another(old: str, here: str) -> bool:
+def _is_copy(old: str, here: str) -> bool:
     """Compare inode numbers only: one folder may be mounted at two places with different devices."""
     try:
         return os.stat(old).st_ino != os.stat(here).st_ino
-    except OSError:  # it is gone or not visible, so nothing there can conflict with us
+    except OSError:  # the old folder does not exist or is not visible, so nothing there can conflict with us
         return False
 
 
-def _leave_to_the_original(lab: Lab, tx: Transaction) -> None:
+def _end_copied_runs(lab: Lab, tx: Transaction) -> None:
     for run in runs.with_status(tx.connection, RunStatus.QUEUED):
         fresh = runs.get(tx.connection, run.id)  # it may have failed with one that it waited for
         if not fresh.is_terminal:

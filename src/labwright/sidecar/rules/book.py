@@ -72,10 +72,9 @@ class CustomRule:
             return None
         if state.since_step is None:
             state.since_step, state.since_time = point.step, point.time
-        long_enough = point.step - state.since_step >= self._condition.get(
-            "steps", 0
-        ) and point.time - state.since_time >= self._condition.get("seconds", 0.0)
-        if state.reported or not long_enough:
+        has_steps = point.step - state.since_step >= self._condition.get("steps", 0)
+        has_time = point.time - state.since_time >= self._condition.get("seconds", 0.0)
+        if state.reported or not (has_steps and has_time):
             return None
         state.reported = True
         message = f"{point.key} {self._condition['text']}: {point.value:.6g} at step {point.step}."

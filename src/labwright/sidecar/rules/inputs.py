@@ -1,4 +1,4 @@
-"""What rules are fed (points, lines, ticks), what they return (alarms), and how points are read from metric files."""
+"""The inputs of rules (points, lines, ticks), their results (alarms), and how points are read from metric files."""
 
 from __future__ import annotations
 
@@ -140,9 +140,9 @@ def points_in(line: bytes) -> Iterator[MetricPoint]:
     """Yield the points of one line of a metric file. Skip lines that hold none; the server reports broken ones."""
     try:
         entry = json.loads(line)
-        for one in entry["lines"] if "once" in entry else [entry]:
-            numbers = one["m"].items()
-            step, time = as_step(one.get("s")), as_time(one.get("t"))
+        for record in entry["lines"] if "once" in entry else [entry]:
+            numbers = record["m"].items()
+            step, time = as_step(record.get("s")), as_time(record.get("t"))
             if step is None or time is None:
                 continue
             for key, value in numbers:

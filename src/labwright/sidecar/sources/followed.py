@@ -29,7 +29,12 @@ class Claim:
 
     def __init__(self, folder: str, file: os.stat_result) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        self._fd = _open_locked(_path(folder, file))
+        while True:
+            self._fd = os.open(_path(folder, file), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_SH)  # others hold an exclusive lock only for a moment
+            if os.fstat(self._fd).st_nlink:
+                break
+            os.close(self._fd)  # deleted meanwhile: old claims are cleaned up
         if self._try(fcntl.LOCK_EX):
             os.ftruncate(self._fd, 0)  # no other reader; notes in it come from runs that have ended
         else:
@@ -49,28 +54,14 @@ class Claim:
         return alone and os.fstat(self._fd).st_size == 0
 
     def _try(self, kind: int) -> bool:
-        return _try(self._fd, kind)
+        try:
+            fcntl.flock(self._fd, kind | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
 
     def close(self) -> None:
         os.close(self._fd)
-
-
-def _open_locked(path: str) -> int:
-    """Open a claim with a shared lock. Retry if it was deleted meanwhile: old claims are cleaned up."""
-    while True:
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_SH)  # others hold an exclusive lock only for a moment
-        if os.fstat(fd).st_nlink:
-            return fd
-        os.close(fd)
-
-
-def _try(fd: int, kind: int) -> bool:
-    try:
-        fcntl.flock(fd, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def is_claimed_since(folder: str, file: os.stat_result, moment: float) -> bool:
@@ -86,7 +77,7 @@ def _path(folder: str, file: os.stat_result) -> str:
 
 
 class Followed(ABC):
-    """Bytes seen at one look are taken at the next, if nobody else writes or claims the file by then."""
+    """A file that is read with a delay: new bytes are taken at the next look, if nobody else writes or claims it."""
 
     def __init__(self, path: str, file: MetricFile, claim: Claim, since: float) -> None:
         self.path = path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -31,7 +32,10 @@ class GrowingLines:
 
     def read(self, limit: int, *, last: bool = False) -> Iterator[tuple[bytes | None, int]]:
         """Yield lines with the position after each; None for a too long line. `last` also yields half a line."""
-        block = self._block(limit)
+        block = b""
+        with contextlib.suppress(FileNotFoundError), open(self._path, "rb") as file:
+            file.seek(self.read_to)
+            block = file.read(max(0, limit))
         position = self.read_to - len(self._half)
         self.read_to += len(block)
         self._half, pieces = b"", (self._half + block).splitlines(keepends=True)
@@ -51,14 +55,6 @@ class GrowingLines:
         if last and not self._is_cut and (self._half or self._too_long) and len(block) < limit:
             yield (None if self._too_long else self._half), self.read_to
             self._half, self._too_long = b"", False
-
-    def _block(self, limit: int) -> bytes:
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(self.read_to)
-                return file.read(max(0, limit))
-        except FileNotFoundError:
-            return b""
 
 
 @dataclass(slots=True)

@@ -210,7 +210,11 @@ class Patterns:
         found: dict[str, str] = {}
         for pattern in list(self._patterns):
             try:
-                match = _search(pattern, line[:_LONGEST_LINE])
+                signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_SECONDS)
+                try:
+                    match = pattern.search(line[:_LONGEST_LINE])
+                finally:
+                    signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
             except _TooSlow:
                 self._patterns.remove(pattern)
                 self._refuse("(a pattern)", f"{pattern.pattern[:100]!r} took too long for a line; it is not used again")
@@ -219,14 +223,6 @@ class Patterns:
                     key: value for key, value in (match.groupdict() if match else {}).items() if value is not None
                 }
         return found
-
-
-def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
-    signal.setitimer(signal.ITIMER_VIRTUAL, _PATIENCE_SECONDS)
-    try:
-        return pattern.search(text)
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
 
 
 def _interrupt(*_signal: object) -> None:
@@ -269,10 +265,8 @@ class PrintedSteps:
         """Return the steps that restart in each epoch: `Step [100/600]`, and those that were as high before."""
         names = [name for name in found if name not in ("epoch", "global_step")]
         for name in names:
-            self._watch(found["epoch"]["number"], int(found[name]["number"]))
+            epoch, step = found["epoch"]["number"], int(found[name]["number"])
+            if epoch != self._epoch and step <= self._highest:
+                self._restarts = True
+            self._epoch, self._highest = epoch, max(self._highest, step)
         return [name for name in names if found[name]["total"] or self._restarts]
-
-    def _watch(self, epoch: str, step: int) -> None:
-        if epoch != self._epoch and step <= self._highest:
-            self._restarts = True
-        self._epoch, self._highest = epoch, max(self._highest, step)

@@ -152,20 +152,14 @@ def _varint(data: bytes, position: int) -> tuple[int, int]:
             raise ValueError("a varint without an end")
 
 
-def _crc_table() -> list[int]:
-    table = []
-    for index in range(256):
-        value = index
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
 def masked_crc(data: bytes) -> int:
     """Return the CRC-32C in the rotated form that the framing stores."""
     if not _TABLE:
-        _TABLE.extend(_crc_table())
+        for index in range(256):
+            value = index
+            for _ in range(8):
+                value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+            _TABLE.append(value)
     crc = 0xFFFFFFFF
     for byte in data:
         crc = _TABLE[(crc ^ byte) & 0xFF] ^ crc >> 8

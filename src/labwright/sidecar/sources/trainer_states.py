@@ -44,15 +44,11 @@ def read_state(path: str) -> State | None:
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     step = found.get("global_step")
-    return State(step if type(step) is int else len(history), history, _sums(history))
-
-
-def _sums(history: list[dict[str, Any]]) -> list[int]:
-    sums, known = [], 0
+    sums, checksum = [], 0
     for record in history:
-        known = zlib.crc32(json.dumps(record, sort_keys=True).encode(), known)
-        sums.append(known)
-    return sums
+        checksum = zlib.crc32(json.dumps(record, sort_keys=True).encode(), checksum)
+        sums.append(checksum)
+    return State(step if type(step) is int else len(history), history, sums)
 
 
 def folder_of_states(path: str) -> str:

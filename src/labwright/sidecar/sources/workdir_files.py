@@ -27,7 +27,7 @@ _AT_FDCWD = -100
 _SEARCH_SECONDS = 0.25  # a file may be closed soon, and is not found after that
 _TAKE_SECONDS = 0.5
 _SLOWEST_SECONDS = 2.0
-_SHARE = 20  # looking may take 1/20 of the time
+_SHARE = 20  # reading files may take 1/20 of the time
 _REPORT_SECONDS = 20.0
 _MOST_ENTRIES = 5000
 _DEPTH = 4
@@ -142,11 +142,11 @@ class WorkdirFiles:
         if last or time.monotonic() >= self._search_at:
             started = time.monotonic()
             self._search(self._tree())
-            self._search_at = _next_look(started, _SEARCH_SECONDS)
+            self._search_at = _next_time(started, _SEARCH_SECONDS)
         if last or (self._followed and time.monotonic() >= self._take_at):
             started = time.monotonic()
             self._take(last)
-            self._take_at = _next_look(started, _TAKE_SECONDS)
+            self._take_at = _next_time(started, _TAKE_SECONDS)
         if last or time.monotonic() >= self._report_at:
             self._report_at = time.monotonic() + _REPORT_SECONDS
             self._report(last)
@@ -167,20 +167,17 @@ class WorkdirFiles:
         """Check all processes of the machine first: another run may write before its monitor runs."""
         grown = {followed.path: followed for followed in self._followed.values() if followed.look(last=last)}
         others = set(all_pids()) - self._tree() if grown else set()
+        own_mark = f"{RUN_ID_VARIABLE}={self._spec['run']['id']}".encode()
         for opened in open_for_writing(others, grown.__contains__):
-            if not self._is_ours(opened.pid):
+            try:
+                is_marked = own_mark in environment_of(opened.pid)
+            except OSError:  # it has ended
+                continue
+            if not is_marked and opened.pid not in self._tree():  # new children of the run have its mark
                 followed = grown.pop(opened.path)
                 followed.give_up("another process writes to it too, so its numbers cannot be assigned to one run")
         for followed in grown.values():
             followed.take()
-
-    def _is_ours(self, pid: int) -> bool:
-        """Return whether it is a new child of the run that inherited its files, or has ended already."""
-        try:
-            marked = f"{RUN_ID_VARIABLE}={self._spec['run']['id']}".encode() in environment_of(pid)
-        except OSError:
-            return True
-        return marked or pid in self._tree()
 
     def _is_candidate(self, path: str) -> bool:
         ours = path.startswith(f"{self._paths.dir}/") and not path.startswith(f"{self._paths.code}/")
@@ -241,7 +238,10 @@ class WorkdirFiles:
         return self._start.size_of(path, found, otherwise=found.st_size)
 
     def _prefix(self, path: str, source: str) -> str:
-        """Keep series of several folders apart. The first has plain names, unless its folder names a split."""
+        """Return a prefix that keeps series of several folders apart.
+
+        The first folder has plain names, unless its name is that of a split.
+        """
         folder = os.path.basename(folder_of_states(path) if source == "trainer_state" else os.path.dirname(path))
         others = {os.path.dirname(f.path) for f in self._followed.values() if f.file.header["source"] == source}
         alone = not others or others == {os.path.dirname(path)}
@@ -249,13 +249,13 @@ class WorkdirFiles:
 
     def _report(self, last: bool) -> None:
         """Report files that changed. Each must be seen twice: another run's monitor may need time to claim it."""
-        changed = set(self._changed_unclaimed())
+        changed = set(self._unclaimed_changes())
         for path in changed if last else changed & self._doubtful:
             why = f"changed during the run, maybe not by it; declare it in {METRIC_FILES_VARIABLE} to have it read"
             self._note(path, why)
         self._doubtful = changed
 
-    def _changed_unclaimed(self) -> Iterator[str]:
+    def _unclaimed_changes(self) -> Iterator[str]:
         mine = {path for followed in self._followed.values() for path in followed.paths}
         for entry in _walk(self._workdir):
             kind = kind_of(entry.path)
@@ -277,7 +277,7 @@ class WorkdirFiles:
             self._notes.refuse(name, why, time.time(), (0, 0))
 
 
-def _next_look(started: float, soonest: float) -> float:
+def _next_time(started: float, soonest: float) -> float:
     cost = time.monotonic() - started
     return started + min(max(soonest, cost * _SHARE), _SLOWEST_SECONDS)
 
