@@ -80,7 +80,7 @@ def test_srun_is_reminded_of_the_cores_only_by_versions_that_forget_them(
 ) -> None:
     commands = slurm(tmp_path, version)
     batch = JobBatch(name=run().id, runs=(run(),), options=())
-    sent = send(batch, commands, ProjectPaths(tmp_path), SlurmDefaults(), DialectProbe(commands).ask())
+    sent = send(batch, commands, ProjectPaths(tmp_path), SlurmDefaults(), DialectProbe(commands).get())
     assert sent == {run().id: "7"}
     assert ("export SRUN_CPUS_PER_TASK" in (tmp_path / "script").read_text()) is is_reminded
 
@@ -118,10 +118,10 @@ def test_an_array_is_as_large_as_the_site_allows_and_one_run_where_arrays_are_of
 
 def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Path) -> None:
     probe = DialectProbe(SlurmCommands({"PATH": str(tmp_path)}))
-    assert probe.ask() == Dialect() == Dialect(version=None, max_array_size=1001, keeps_accounts=False)
+    assert probe.get() == Dialect() == Dialect(version=None, max_array_size=1001, keeps_accounts=False)
     slurm(tmp_path, "slurm 24.05.2", size="5")
     probe._commands = SlurmCommands({"PATH": f"{tmp_path}:/usr/bin:/bin"})
-    assert probe.ask().max_array_size == 5
+    assert probe.get().max_array_size == 5
 
 
 def test_a_percent_sign_in_a_folders_name_stays_one(tmp_path: Path) -> None:

@@ -91,7 +91,7 @@ def test_an_order_that_fails_unforeseen_is_told_and_the_next_goes_on(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(sbatch="echo 8")
-    monkeypatch.setattr(batch, "_script", lambda *_: 1 / 0)
+    monkeypatch.setattr(batch, "_literal", lambda _: 1 / 0)
     slurm.launch([Launch(run(1), {})])
     report = next_report(slurm)
     assert isinstance(report, NotSubmitted)

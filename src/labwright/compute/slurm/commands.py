@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from labwright.domain.errors import LabwrightError
@@ -18,18 +19,17 @@ TRY_AGAIN_SECONDS = 5.0
 IDS_AT_ONCE = 1000  # on one command line
 _REAP_SECONDS = 1.0
 _KEPT = frozenset({"PATH", "HOME", "USER", "LOGNAME", "LANG", "SHELL", "LD_LIBRARY_PATH", "KRB5CCNAME"})
-_KEPT_BEGINNINGS = ("LC_", "SBATCH_")
+_KEPT_PREFIXES = ("LC_", "SBATCH_")
 _OF_SLURM = frozenset({"SLURM_CONF", "SLURM_CLUSTERS", "SLURM_CONF_SERVER"})
 _DROPPED = frozenset({"SBATCH_EXPORT", "SBATCH_GET_USER_ENV", "SBATCH_ARRAY_INX", "SBATCH_JOB_NAME", "SBATCH_WAIT"})
-_FOR_NOW = re.compile(
+_TEMPORARY = re.compile(
     r"Unable to contact slurm controller|Socket timed out|Connection (?:refused|reset)|Transport endpoint"
     r"|Zero Bytes were transmitted|Resource temporarily unavailable|temporarily unable|Protocol authentication error"
     r"|Communication connection failure|in standby mode|Invalid authentication credential|Munge"
-    r"|Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|Configuration update|Slurm backup controller",  # room may come
+    r"|Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|Configuration update|Slurm backup controller",
     re.IGNORECASE,
 )
-
-_ASKED = re.compile(r"timed out|Zero Bytes|reset", re.IGNORECASE)
+_MAY_HAVE_RUN = re.compile(r"timed out|Zero Bytes|reset", re.IGNORECASE)
 
 
 class SlurmSilent(LabwrightError):
@@ -50,13 +50,13 @@ class SlurmRefused(LabwrightError):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    out: str
-    err: str
+class CommandOutput:
+    stdout: str
+    stderr: str
 
     @property
-    def words(self) -> str:
-        return " ".join(f"{self.out}\n{self.err}".split())
+    def text(self) -> str:
+        return " ".join(f"{self.stdout}\n{self.stderr}".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,9 @@ class SlurmCommands:
 
     def call(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> str:
         """Return what the command printed. Raises `SlurmSilent` if a retry makes sense, else `SlurmRefused`."""
-        return self.ask(*argv, stdin=stdin, timeout=timeout).out
+        return self.run(*argv, stdin=stdin, timeout=timeout).stdout
 
-    def ask(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> Said:
-        """Return stdout and stderr."""
+    def run(self, *argv: str, stdin: str = "", timeout: float = TIMEOUT_SECONDS) -> CommandOutput:
         try:
             child = subprocess.Popen(
                 argv,
@@ -98,38 +97,29 @@ class SlurmCommands:
             _abandon(child)
             raise SlurmSilent(f"{argv[0]} did not answer in {timeout:g} s.", in_doubt=True, is_hanging=True) from error
         if child.returncode:
-            raise _refusal(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
-        return Said(out, err)
+            raise _error(argv[0], err.strip() or out.strip() or f"exit code {child.returncode}")
+        return CommandOutput(out, err)
 
 
 def client_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables for Slurm's commands: no secrets and none of an allocation, as sbatch passes all on."""
-    kept = {name: value for name, value in environ.items() if _may_pass(name)}
-    return {**kept, "SLURM_BITSTR_LEN": "0"}  # else squeue cuts lists of tasks after 64 characters
+    """Return the variables for Slurm's commands: no secrets and no allocation, because sbatch passes them on."""
+    passed = (name for name in environ if name in _KEPT or name in _OF_SLURM or name.startswith(_KEPT_PREFIXES))
+    kept = {name: environ[name] for name in passed if name not in _DROPPED}
+    return {**kept, "SLURM_BITSTR_LEN": "0"}  # otherwise squeue cuts lists of tasks after 64 characters
 
 
-def _may_pass(name: str) -> bool:
-    if name in _DROPPED:
-        return False
-    return name in _KEPT or name in _OF_SLURM or name.startswith(_KEPT_BEGINNINGS)
-
-
-def _refusal(program: str, words: str) -> LabwrightError:
-    said = " ".join(line.removeprefix(f"{program}: ").removeprefix("error: ") for line in words.splitlines())
-    if _FOR_NOW.search(words):
-        return SlurmSilent(said, in_doubt=_ASKED.search(words) is not None)
-    return SlurmRefused(said)
+def _error(program: str, output: str) -> LabwrightError:
+    message = " ".join(line.removeprefix(f"{program}: ").removeprefix("error: ") for line in output.splitlines())
+    if _TEMPORARY.search(output):
+        return SlurmSilent(message, in_doubt=_MAY_HAVE_RUN.search(output) is not None)
+    return SlurmRefused(message)
 
 
 def _abandon(child: subprocess.Popen[str]) -> None:
-    try:
+    with suppress(ProcessLookupError):  # it ended just now
         os.killpg(child.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass  # it ended just now
     for pipe in (child.stdin, child.stdout, child.stderr):
         if pipe:
             pipe.close()
-    try:
+    with suppress(subprocess.TimeoutExpired):  # stuck inside the kernel: it cannot be killed
         child.wait(timeout=_REAP_SECONDS)
-    except subprocess.TimeoutExpired:
-        return  # stuck inside the kernel: it cannot be killed

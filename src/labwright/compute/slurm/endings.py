@@ -1,4 +1,4 @@
-"""End a run whose job has ended. Its own files decide; Slurm's state is used if they say nothing."""
+"""End a run whose job has ended. The files of the run decide; Slurm's state is used if there are none."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +17,7 @@ from labwright.domain.clock import rfc3339
 from labwright.domain.run import Run, RunStatus
 from labwright.store import runs
 
-_EXIT_PATIENCE_SECONDS = 5.0  # a file written by another node may arrive this much after Slurm's report
+_EXIT_PATIENCE_SECONDS = 5.0  # a file from another node may appear this much later than Slurm's report
 _LOG_TAIL_BYTES = 500
 _MEMORY_LIMIT = "memory limit"  # as slurmd words it
 _BYTES_USED_AND_HAD = re.compile(r"memory limit \((\d+) > (\d+)\)")
@@ -35,7 +36,7 @@ class SlurmEndings:
     def by_row(self, run: Run, row: JobRow) -> None:
         ending = ending_of(row)
         if ending.reason == "sidecar_lost":
-            ending = _explained(ending, row, self._log_tail(run, row))
+            ending = _add_log(ending, row, self._log_tail(run, row))
         self.by_slurm(run, ending)
 
     def by_slurm(self, run: Run, ending: JobEnding) -> None:
@@ -80,10 +81,8 @@ class SlurmEndings:
 
     def _forget_secrets(self, run: Run) -> None:
         """Delete the secrets, which were kept in case Slurm started the job again."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(self._lab.paths.run(run.id).secrets)
-        except FileNotFoundError:
-            return
 
     def _log_tail(self, run: Run, row: JobRow) -> str:
         """Return the last output of Slurm, or of a sidecar that could not start."""
@@ -92,14 +91,13 @@ class SlurmEndings:
             path = self._lab.paths.array(row.name).log(row.tasks[0])
         try:
             with open(path, "rb") as file:
-                tail = file.read()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
+                return file.read()[-_LOG_TAIL_BYTES:].decode(errors="replace").strip()
         except FileNotFoundError:
             return ""
-        return tail
 
 
-def _explained(ending: JobEnding, row: JobRow, log_tail: str) -> JobEnding:
-    """Refine an ending by slurmd's log: for too much memory Slurm's state may only say FAILED."""
+def _add_log(ending: JobEnding, row: JobRow, log_tail: str) -> JobEnding:
+    """Add what slurmd's log says. For a job that ran out of memory, Slurm's state may only be FAILED."""
     if _MEMORY_LIMIT not in log_tail:
         return replace(ending, message=f"{ending.message} Its log ends: {log_tail}") if log_tail else ending
     ending = ending_of(replace(row, state=OUT_OF_MEMORY))

@@ -1,8 +1,8 @@
 """Jobs that are held in Slurm's queue: by us, while their sweep is paused, or by Slurm itself (stuck).
 
-`SlurmHolds` runs once a second instead of with the verbs, so that a kill between a verb and its order leaves nothing
-undone. A killed controller forgets the orders of its last seconds, so each order is repeated until squeue has agreed
-with it for a while. Holds by somebody else stay: a file in the run folder marks our own.
+`SlurmHolds` compares jobs with sweeps once a second. So a server that dies between a verb and its order loses nothing.
+A killed controller forgets the orders of its last seconds, so each order is repeated until squeue has shown its effect
+for a while. Holds by somebody else stay: a file in the run folder marks our own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _SETTLED_SECONDS = 20.0  # a controller saves its state more often than that
 class _Order:
     verb: str  # HOLD or RELEASE
     given_at: float
-    is_settled: bool = False  # later changes of the job are intended by somebody
+    is_settled: bool = False  # the order took effect; if the job changes later, somebody else changed it
 
     @property
     def is_due(self) -> bool:
@@ -42,7 +42,11 @@ class SlurmHolds:
         self._last: dict[str, _Order] = {}  # by run
 
     def update(self, active: Iterable[Run]) -> None:
-        pending = [run for run in active if _is_pending(run) and not run.stop_requested]
+        pending = [
+            run
+            for run in active
+            if run.is_on_slurm and run.status is RunStatus.LAUNCHING and run.slurm_job_id and not run.stop_requested
+        ]
         paused = {sweep_id for sweep_id, limit in sweeps.limits(self._lab.db.reader()).items() if limit == 0}
         self._settle(pending)
         hold = [run for run in pending if run.sweep_id in paused and self._needs_order(run, HOLD)]
@@ -61,7 +65,7 @@ class SlurmHolds:
         return last is None or last.verb != verb or (last.is_due and not _agrees(run, verb))
 
     def _settle(self, pending: list[Run]) -> None:
-        """A job that has started, or that squeue lists as ordered, needs no more orders."""
+        """Drop orders for jobs that have started, and settle orders that squeue shows as done."""
         waiting = {run.id: run for run in pending}
         for run_id, order in list(self._last.items()):
             run = waiting.get(run_id)
@@ -76,12 +80,8 @@ class SlurmHolds:
                     os.unlink(self._lab.paths.run(run_id).held)
 
 
-def _is_pending(run: Run) -> bool:
-    return run.is_on_slurm and run.status is RunStatus.LAUNCHING and run.slurm_job_id is not None
-
-
 def _agrees(run: Run, verb: str) -> bool:
-    """Return whether squeue lists the job as ordered. False if it is not listed as pending."""
+    """Return whether squeue shows the effect of an order. False if the job is not listed as pending."""
     if not run.status_reason.startswith(PENDING_MESSAGE):
         return False
     if verb == HOLD:
@@ -111,16 +111,21 @@ class SlurmStuck:
         self._known: set[str] = set()  # runs in the current alert
         self._alert: Alert | None = None
 
-    def tell(self, stuck: Mapping[str, StuckJob], fresh: Collection[str]) -> None:
+    def update(self, stuck: Mapping[str, StuckJob], fresh: Collection[str]) -> None:
         """Update the alert. `stuck`: all stuck jobs by run; `fresh`: the runs that were not stuck before."""
         if not fresh and set(stuck) == self._known:
             return
         with self._lab.db.transaction() as tx:
-            open_alert = self._open_alert(tx, stuck)
-            if open_alert is not None:
-                self._alert = self._updated(tx, open_alert, stuck)
+            alert = self._open_alert(tx, stuck)
+            if alert is not None:
+                self._alert = replace(alert, message=_message(list(stuck.values())), choices=_choices(stuck))
+                if self._alert != alert:
+                    alerts.change(tx, self._alert, "system")
             elif stuck and (fresh or self._was_cleared(tx)):
-                self._alert = self._raise(tx, stuck)
+                first = next(iter(stuck.values()))
+                message = _message(list(stuck.values()))
+                raise_alert(tx, first.run, SLURM_HELD_RULE, message, Severity.WARNING, _choices(stuck))
+                self._alert = self._open_alert(tx, stuck)
         self._known = set(stuck)
 
     def released(self, run: Run) -> None:
@@ -133,20 +138,8 @@ class SlurmStuck:
         return next((alert for alert in pending if alert.rule == SLURM_HELD_RULE), None)
 
     def _was_cleared(self, tx: Transaction) -> bool:
-        """The alert was cleared together with its run, not by a person who had read it."""
+        """Return whether the alert was cleared together with its run, and not by a person."""
         return self._alert is not None and alerts.get(tx.connection, self._alert.id).answer == _CLEARED
-
-    def _updated(self, tx: Transaction, alert: Alert, stuck: Mapping[str, StuckJob]) -> Alert:
-        told = replace(alert, message=_message(list(stuck.values())), choices=_choices(stuck))
-        if told != alert:
-            alerts.change(tx, told, "system")
-        return told
-
-    def _raise(self, tx: Transaction, stuck: Mapping[str, StuckJob]) -> Alert | None:
-        first = next(iter(stuck.values()))
-        message = _message(list(stuck.values()))
-        raise_alert(tx, first.run, SLURM_HELD_RULE, message, Severity.WARNING, _choices(stuck))
-        return self._open_alert(tx, stuck)
 
 
 def _choices(stuck: Collection[str]) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The job of each run as this server knows it: earlier than the database, and shared by two threads."""
+"""The Slurm job of each run, shared by two threads. It is newer than the database."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from labwright.paths import ProjectPaths
 
 log = logging.getLogger(__name__)
 
-_NONE: Mapping[str, str] = MappingProxyType({})
-
 
 class JobBook:
     def __init__(self, paths: ProjectPaths) -> None:
@@ -30,7 +28,7 @@ class JobBook:
         with self._lock:
             self._being_sent.update(run_ids)
 
-    def settle(self, run_ids: Iterable[str], job_ids: Mapping[str, str] = _NONE) -> None:
+    def settle(self, run_ids: Iterable[str], job_ids: Mapping[str, str] = MappingProxyType({})) -> None:
         """Note that runs were submitted with these job ids, or will not be submitted."""
         with self._lock:
             self._being_sent.difference_update(run_ids)
@@ -60,17 +58,17 @@ class JobBook:
 def join_tasks(job_ids: Iterable[str]) -> list[str]:
     """Write the tasks of each array as one id, such as `7_[0-998,1000]`: Slurm takes that as one order."""
     arrays: dict[str, list[int]] = {}
-    message = []
+    single = []
     for job_id in job_ids:
         array, _, task = job_id.partition("_")
         if task.isdecimal():
             arrays.setdefault(array, []).append(int(task))
         else:
-            message.append(job_id)
-    return [*message, *(f"{array}_{_tasks(found)}" for array, found in arrays.items())]
+            single.append(job_id)
+    return [*single, *(f"{array}_{_spans(tasks)}" for array, tasks in arrays.items())]
 
 
-def _tasks(numbers: list[int]) -> str:
+def _spans(numbers: list[int]) -> str:
     spans: list[list[int]] = []
     for number in sorted(numbers):
         if spans and number == spans[-1][1] + 1:
@@ -85,22 +83,22 @@ class OrderFaults:
     """Unexpected errors in orders to Slurm: logged, and shown in /health until the order succeeds."""
 
     def __init__(self) -> None:
-        self._message: dict[str, str] = {}  # by run
+        self._messages: dict[str, str] = {}  # by run
 
     def note(self, runs: Iterable[Run], error: Exception) -> str:
         message = f"An order to Slurm failed unexpectedly: {error!r}."
         log.error("%s", message, exc_info=True)
-        self._message.update({run.id: message for run in runs})
+        self._messages.update({run.id: message for run in runs})
         return message
 
-    def over(self, run_ids: Iterable[str]) -> None:
+    def clear(self, run_ids: Iterable[str]) -> None:
         """Forget errors: the order succeeded, or its run has ended."""
         for run_id in run_ids:
-            self._message.pop(run_id, None)
+            self._messages.pop(run_id, None)
 
     def clear_all_but(self, run_ids: Collection[str]) -> None:
-        self.over(self._message.keys() - run_ids)
+        self.clear(self._messages.keys() - run_ids)
 
     @property
     def first(self) -> str:
-        return next(iter(list(self._message.values())), "")
+        return next(iter(list(self._messages.values())), "")

@@ -43,10 +43,9 @@ _ENDED = frozenset(
         "TIMEOUT",
     ]
 )
-
-
 HELD = re.compile("held|hold", re.IGNORECASE)
 USER_HOLD = "JobHeldUser"
+_LIMIT_REACHED = re.compile(r"Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|job submit limit", re.IGNORECASE)
 _STUCK = re.compile(r"[^,]*requeued.held|JobHoldMaxRequeue", re.IGNORECASE)
 
 
@@ -130,13 +129,13 @@ def ending_of(row: JobRow) -> JobEnding:
 
 
 def squeue_arguments(uid: int, *, each_task: bool = False) -> list[str]:
-    """List all our jobs, including those that ended a moment ago."""
+    """Return the command that lists all our jobs, including those that ended a moment ago."""
     more = ["-r"] if each_task else []
     return ["squeue", "-a", *more, "-u", str(uid), "-t", "all", "-o", _SEPARATOR.join(_FIELDS)]
 
 
 def held_arguments(uid: int) -> list[str]:
-    """List all our pending jobs, one row each."""
+    """Return the command that lists all our pending jobs, one row each."""
     return ["squeue", "-a", "-r", "-u", str(uid), "-t", "PENDING", "-o", _SEPARATOR.join(_FIELDS)]
 
 
@@ -145,8 +144,8 @@ def read_held(text: str) -> set[str]:
 
 
 def read_squeue(text: str) -> list[JobRow]:
-    """Parse the listing. Raises SlurmSilent if it lacks the title line: an empty output must not look like an empty
-    queue, or all jobs would be taken for lost."""
+    """Parse the listing. Raise SlurmSilent if it has no title line: an empty output is not an empty queue, and all jobs
+    would be marked as lost."""
     rows = [cells for line in text.splitlines() if len(cells := line.split(_SEPARATOR)) == len(_FIELDS)]
     if not any(_is_title(cells) for cells in rows):
         raise SlurmSilent(f"squeue listed no jobs; it said: {' '.join(text.split())[:_QUOTED] or 'nothing'}")
@@ -158,21 +157,21 @@ def _is_title(cells: list[str]) -> bool:
 
 
 def sacct_arguments(job_ids: Iterable[str]) -> list[str]:
-    """List jobs without their steps; of a requeued job only the last start."""
+    """Return the command that lists jobs without their steps, and of a requeued job only the last start."""
     fields = ",".join(_ACCOUNTED)
     return ["sacct", "--noheader", "--allocations", "--parsable2", f"--format={fields}", f"--jobs={','.join(job_ids)}"]
 
 
 def read_sacct(text: str) -> list[JobRow]:
-    rows = (line.split("|") for line in text.splitlines())
-    return [_accounted(cells) for cells in rows if len(cells) == len(_ACCOUNTED)]
-
-
-def _accounted(cells: Iterable[str]) -> JobRow:
-    """Convert a row of sacct: the state may be followed by who cancelled the job, and "None assigned" means no node."""
-    job, state, nodes, name = cells
-    assigned = "" if nodes == _NO_NODES else nodes
-    return _row([job, state.partition(" ")[0], "by the accounting", name, assigned])
+    rows = []
+    for line in text.splitlines():
+        cells = line.split("|")
+        if len(cells) == len(_ACCOUNTED):
+            job, state, nodes, name = cells
+            assigned = "" if nodes == _NO_NODES else nodes
+            state = state.partition(" ")[0]  # "CANCELLED by 1000"
+            rows.append(_row([job, state, "by the accounting", name, assigned]))
+    return rows
 
 
 def _row(cells: Iterable[str]) -> JobRow:
@@ -185,13 +184,13 @@ def _row(cells: Iterable[str]) -> JobRow:
 
 def expand_tasks(text: str) -> tuple[int, ...]:
     """Return the tasks in `1-5%1`, `3,7-9` or `0-8:2`. The number after `%` limits how many run at once."""
-    found: list[int] = []
+    tasks: list[int] = []
     for part in text.partition("%")[0].split(","):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::(\d+))?)?", part)
         if match:
             first, last, step = match.groups()
-            found.extend(range(int(first), int(last or first) + 1, int(step or 1)))
-    return tuple(found)
+            tasks.extend(range(int(first), int(last or first) + 1, int(step or 1)))
+    return tuple(tasks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +207,11 @@ class NotSubmitted:
     for_good: bool = False
     in_doubt: bool = False
     is_silent: bool = False  # Slurm accepts nothing at all now
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the user's limit of queued jobs is reached. Each task of an array counts."""
+        return self.is_silent and not self.in_doubt and _LIMIT_REACHED.search(self.message) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -235,7 +239,7 @@ class Troubled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recalled:
-    """What the accounting knows about jobs that squeue has forgotten; None if nothing, or if there is no accounting."""
+    """Accounting rows of jobs that squeue no longer lists. None: no row, or no accounting."""
 
     rows: Mapping[str, JobRow | None]  # by run
     controller_start: float | None = None  # read only if a row is None
@@ -246,7 +250,7 @@ OrderOutcome = Submitted | NotSubmitted | Cancelled | StopDelayed | Troubled | R
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobListing:
-    """One listing of squeue, and what was known when it was requested: files may have newer facts."""
+    """One listing of squeue, and the facts known when it was requested. Files may have newer facts."""
 
     rows: tuple[JobRow, ...]
     asked_at: float

@@ -114,7 +114,7 @@ class SlurmLauncher:
             self._start_thread()
 
     def recall(self, run: Run) -> None:
-        """Look a job up in the accounting that squeue no longer lists."""
+        """Look up a job in the accounting that squeue no longer lists."""
         with self._orders:
             self._to_recall.append(run)
             self._start_thread()
@@ -132,7 +132,7 @@ class SlurmLauncher:
         self._faults.clear_all_but(run_ids)
         self._book.forget_all_but(run_ids)
         started = {run.id: run.attempt for run in runs if run.started_at is not None}
-        self._watch.look(bool(runs) or bool(self.silence), started)
+        self._watch.update(bool(runs) or bool(self.silence), started)
 
     def reports(self) -> list[SlurmReport]:
         return [self._reports.get() for _ in range(self._reports.qsize())]
@@ -174,13 +174,13 @@ class SlurmLauncher:
             forgotten, self._to_recall = self._to_recall, []
             unneeded, self._unneeded = self._unneeded, []
             cancels, self._to_cancel = _split_by_due(self._to_cancel)
-            keeps, self._to_hold = _split_by_due(self._to_hold)
-        still_to_cancel = self._carry_out(self._cancelling.carry_out, cancels)
-        still_to_keep = self._carry_out(self._holding.carry_out, keeps)
+            holds, self._to_hold = _split_by_due(self._to_hold)
+        cancel_later = self._carry_out(self._cancelling.carry_out, cancels)
+        hold_later = self._carry_out(self._holding.carry_out, holds)
         with self._orders:
-            self._to_cancel += still_to_cancel
+            self._to_cancel += cancel_later
             newer = {order.run.id for order in self._to_hold}
-            self._to_hold += [order for order in still_to_keep if order.run.id not in newer]
+            self._to_hold += [order for order in hold_later if order.run.id not in newer]
         self._cancelling.cancel_unneeded(unneeded)
         self._recalling.carry_out(forgotten)
         self._submission.send_all(runs)
@@ -193,7 +193,7 @@ class SlurmLauncher:
             message = self._faults.note([order.run for order in orders], error)
             self._report(Troubled(run_ids=tuple(order.run.id for order in orders), message=message))
             return [replace(order, not_before=time.monotonic() + TRY_AGAIN_SECONDS) for order in orders]
-        self._faults.over(order.run.id for order in orders)
+        self._faults.clear(order.run.id for order in orders)
         return later
 
     def _report(self, report: SlurmReport) -> None:
@@ -214,13 +214,13 @@ def _split_by_due(orders: list[_Order]) -> tuple[list[_Order], list[_Order]]:
 
 
 _SLOWEST = 6  # times the shortest pause: while nothing changes
-_SLOWEST_SILENT = 12  # the same while Slurm does not answer
+_SLOWEST_SILENT = 12  # while Slurm does not answer
 
 
 class SlurmWatch:
     """Lists all jobs at once, in its own thread and at most once every few seconds.
 
-    It lists less often while nothing changes or Slurm does not answer. Starts and ends show earlier in run folders.
+    It lists less often while nothing changes or Slurm does not answer. Run folders show starts and ends earlier.
     """
 
     def __init__(
@@ -237,10 +237,10 @@ class SlurmWatch:
         self._last: tuple[JobRow, ...] | None = None
         self._thread: threading.Thread | None = None
 
-    def look(self, wanted: bool, started: Mapping[str, int]) -> None:
+    def update(self, is_needed: bool, started: Mapping[str, int]) -> None:
         """Set whether jobs have to be listed, and which attempts have started by now."""
         self._started = started
-        if not wanted:
+        if not is_needed:
             self._needed.clear()
             return
         self._needed.set()
@@ -261,12 +261,12 @@ class SlurmWatch:
             self._needed.wait()
             if self._closing.is_set():
                 return
-            asked = time.monotonic()
-            self._ask()
-            while time.monotonic() < asked + self._pause and not self._closing.wait(min(0.2, self._shortest)):
+            listed_at = time.monotonic()
+            self._list_jobs()
+            while time.monotonic() < listed_at + self._pause and not self._closing.wait(min(0.2, self._shortest)):
                 pass
 
-    def _ask(self) -> None:
+    def _list_jobs(self) -> None:
         asked_at, started = time.time(), self._started
         try:
             rows = tuple(read_squeue(self._commands.call(*squeue_arguments(os.getuid(), each_task=self._each_task))))

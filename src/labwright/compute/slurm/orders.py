@@ -29,7 +29,7 @@ from labwright.paths import ProjectPaths
 
 log = logging.getLogger(__name__)
 
-_BEING_SENT_SECONDS = 0.1
+_BEING_SENT_SECONDS = 0.1  # try again after this, while sbatch has not returned
 _HARD_AFTER_SECONDS = 5.0  # after the grace period that the sidecar gives the job
 
 
@@ -106,7 +106,7 @@ class Cancelling:
         run = order.run
         if os.path.exists(self._paths.run(run.id).exit):
             return []
-        how = [] if order.hard else ["--batch", "--signal=TERM"]  # if the sidecar misses the stop file
+        how = [] if order.hard else ["--batch", "--signal=TERM"]  # in case the sidecar misses the stop file
         job_id = self._book.id_of(run)
         try:
             self._commands.call("scancel", *how, *([job_id] if job_id else _by_name(run)))
@@ -146,32 +146,33 @@ class Holding:
 
     def carry_out(self, orders: list[HoldOrder]) -> list[HoldOrder]:
         """Return the orders that have to be retried later."""
-        return [*self._keep(HOLD, self._hold, orders), *self._keep(RELEASE, self._release, orders)]
+        return [*self._give(HOLD, self._hold, orders), *self._give(RELEASE, self._release, orders)]
 
-    def _keep(self, verb: str, keep: Callable[[dict[str, Run]], None], orders: list[HoldOrder]) -> list[HoldOrder]:
+    def _give(self, verb: str, give: Callable[[dict[str, Run]], None], orders: list[HoldOrder]) -> list[HoldOrder]:
         runs = [order.run for order in orders if order.verb == verb and not self._book.has_started(order.run)]
         jobs = {job_id: run for run in runs if (job_id := self._book.id_of(run))}
         try:
             if jobs:
-                keep(jobs)
+                give(jobs)
         except SlurmSilent:
             later = time.monotonic() + TRY_AGAIN_SECONDS
             return [HoldOrder(verb=verb, run=run, not_before=later) for run in runs]
         return []
 
     def _hold(self, jobs: dict[str, Run]) -> None:
-        """Hold jobs. A file marks each hold as ours before Slurm gets the order; jobs that are held already are not."""
+        """Hold jobs that are not held yet. A file marks each hold as ours before Slurm gets the order."""
         held = read_held(self._commands.call(*held_arguments(os.getuid())))
         ours = {job_id: run for job_id, run in jobs.items() if job_id not in held}
         for run in ours.values():
-            write_json(self._paths.run(run.id).held, {"at": time.time()}, sync=False)  # jobs start while we wait
-        self._order(HOLD, list(ours))
+            # No sync: it takes time, and jobs start meanwhile.
+            write_json(self._paths.run(run.id).held, {"at": time.time()}, sync=False)
+        self._call_scontrol(HOLD, list(ours))
 
     def _release(self, jobs: dict[str, Run]) -> None:
         ours = {job_id: run for job_id, run in jobs.items() if os.path.exists(self._paths.run(run.id).held)}
-        self._order(RELEASE, list(ours))
+        self._call_scontrol(RELEASE, list(ours))
 
-    def _order(self, verb: str, job_ids: list[str]) -> None:
+    def _call_scontrol(self, verb: str, job_ids: list[str]) -> None:
         for first in range(0, len(job_ids), IDS_AT_ONCE):
             try:
                 self._commands.call("scontrol", verb, ",".join(join_tasks(job_ids[first : first + IDS_AT_ONCE])))
@@ -180,7 +181,7 @@ class Holding:
 
 
 class Recalling:
-    """Looks jobs that squeue has forgotten up in the accounting. Many clusters have none; nothing depends on it."""
+    """Looks up jobs in the accounting that squeue no longer lists. Many clusters have no accounting."""
 
     def __init__(
         self,
@@ -197,38 +198,37 @@ class Recalling:
         self._report = report
 
     def carry_out(self, runs: list[Run]) -> None:
-
         for first in range(0, len(runs), IDS_AT_ONCE):
             piece = runs[first : first + IDS_AT_ONCE]
-            rows = self._ask(piece) if self._dialect.ask().keeps_accounts else _nothing(piece)
+            rows = self._look_up(piece) if self._dialect.get().keeps_accounts else _no_rows(piece)
             started = controller_start(self._commands) if None in rows.values() else None
             self._report(Recalled(rows=rows, controller_start=started))
 
-    def _ask(self, runs: list[Run]) -> dict[str, JobRow | None]:
+    def _look_up(self, runs: list[Run]) -> dict[str, JobRow | None]:
         jobs = {job_id: run for run in runs if (job_id := self._book.id_of(run))}
         try:
             rows = read_sacct(self._commands.call(*sacct_arguments(jobs)))
         except (SlurmSilent, SlurmRefused) as error:
-            log.warning("The accounting could not be asked about %d job(s): %s", len(jobs), error)
-            return _nothing(runs)
-        except Exception:  # a run whose end is never reported would stay active for ever
+            log.warning("sacct failed for %d job(s): %s", len(jobs), error)
+            return _no_rows(runs)
+        except Exception:  # without a result, the run would stay active for ever
             log.exception("The output of sacct could not be parsed")
-            return _nothing(runs)
-        found = _nothing(runs)
+            return _no_rows(runs)
+        by_run = _no_rows(runs)
         for row in rows:
             for task in row.tasks or (None,):
                 run = jobs.get(row.id_of(task))
-                if run is not None and row.phase is Phase.ENDED and self._is_of(run, row, task):
-                    found[run.id] = row
-        return found
+                if run is not None and row.phase is Phase.ENDED and self._belongs_to(run, row, task):
+                    by_run[run.id] = row
+        return by_run
 
-    def _is_of(self, run: Run, row: JobRow, task: int | None) -> bool:
-        """Compare names: job numbers start again from 1 at some time."""
+    def _belongs_to(self, run: Run, row: JobRow, task: int | None) -> bool:
+        """Compare names, because Slurm reuses job numbers."""
         if task is None:
             return row.name == run.id
         members = runs_of_array(self._paths, row.name) or ()
         return task < len(members) and members[task] == run.id
 
 
-def _nothing(runs: list[Run]) -> dict[str, JobRow | None]:
+def _no_rows(runs: list[Run]) -> dict[str, JobRow | None]:
     return dict.fromkeys(run.id for run in runs)

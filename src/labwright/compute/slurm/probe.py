@@ -1,15 +1,14 @@
-"""What Slurm offers: partitions and nodes, from `sinfo` in a form that 22.05 and 26.05 both print; and the dialect of
-this Slurm: its version, the largest array, whether it keeps accounts.
+"""Probe a Slurm cluster: its partitions and nodes, and its dialect (version, largest array, accounting).
 
-We use only what 22.05 to 26.05 have in common: `squeue -o` and `sinfo -o` instead of `--json`, whose fields change with
-each version. Tested with 22.05, 24.11 and 26.05.
+We use `squeue -o` and `sinfo -o`, which are the same in Slurm 22.05 to 26.05. The fields of `--json` change with each
+version. Tested with 22.05, 24.11 and 26.05.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -29,7 +28,7 @@ _CONFIGURATIONS = (
     "/etc/slurm-llnl/slurm.conf",  # Debian and Ubuntu before 2021
     "/usr/local/etc/slurm.conf",
     "/opt/slurm/etc/slurm.conf",
-    "/run/slurm/conf/slurm.conf",  # as nodes get it from the controller
+    "/run/slurm/conf/slurm.conf",  # written by nodes that get it from the controller
 )
 _UNWELL = ("down", "drain", "fail", "error", "unknown", "inval", "not_responding")
 _MARKS = "*~#!%$@^-+"  # sinfo appends these to a state; only `*` means that the node does not answer
@@ -77,7 +76,7 @@ class SlurmProbe:
         by_name: dict[str, list[NodeRow]] = {}
         for row in self.rows:
             by_name.setdefault(row.node, []).append(row)
-        return tuple(_machine(by_name[name]) for name in sorted(by_name, key=_counting))
+        return tuple(_machine(by_name[name]) for name in sorted(by_name, key=_natural_order))
 
     @property
     def unwell(self) -> list[str]:
@@ -106,8 +105,8 @@ class SlurmProbe:
         by_name: dict[str, list[NodeRow]] = {}
         for row in self.rows:
             by_name.setdefault(row.partition, []).append(row)
-        found = [_partition(by_name[name]) for name in sorted(by_name)]
-        return tuple(sorted(found, key=lambda partition: not partition.default))
+        partitions = [_partition(by_name[name]) for name in sorted(by_name)]
+        return tuple(sorted(partitions, key=lambda partition: not partition.default))
 
 
 def probe_slurm(environ: Mapping[str, str] = os.environ) -> SlurmProbe:
@@ -135,7 +134,7 @@ def probe_version(commands: SlurmCommands) -> str:
 
 
 def _with_gpus_allocated(commands: SlurmCommands, rows: list[NodeRow]) -> list[NodeRow]:
-    """Add the number of allocated GPUs, which is unknown if sinfo lacks the field."""
+    """Add the number of allocated GPUs, or leave it None if sinfo does not have the field."""
     if not any(row.gpus for row in rows):
         return rows
     try:
@@ -153,27 +152,30 @@ def read_gpus_allocated(text: str) -> dict[str, int]:
 
 
 def read_rows(text: str) -> list[NodeRow]:
-    return [_row(line.split(_SEPARATOR)) for line in text.split("\n") if line.count(_SEPARATOR) == len(_FIELDS) - 1]
+    rows = []
+    for line in text.split("\n"):
+        cells = [cell.strip() for cell in line.split(_SEPARATOR)]
+        if len(cells) != len(_FIELDS):
+            continue
+        node, partition, availability, limit, cpus, memory, gres, state, by_use, reason = cells
+        row = NodeRow(
+            node=node,
+            partition=partition.rstrip("*"),
+            is_default=partition.endswith("*"),
+            availability=availability,
+            time_limit_seconds=read_duration(limit),
+            cpus=_leading_number(cpus),
+            memory_mb=_leading_number(memory),
+            gpus=count_gpus(gres),
+            state=state.lower(),
+            cpus_allocated=_leading_number(by_use),
+            reason="" if reason.lower() in _NO_REASON else reason[:_LONGEST_REASON],
+        )
+        rows.append(row)
+    return rows
 
 
-def _row(cells: Iterable[str]) -> NodeRow:
-    node, partition, availability, limit, cpus, memory, gres, state, by_use, reason = (cell.strip() for cell in cells)
-    return NodeRow(
-        node=node,
-        partition=partition.rstrip("*"),
-        is_default=partition.endswith("*"),
-        availability=availability,
-        time_limit_seconds=read_duration(limit),
-        cpus=_leading_number(cpus),
-        memory_mb=_leading_number(memory),
-        gpus=count_gpus(gres),
-        state=state.lower(),
-        cpus_allocated=_leading_number(by_use),
-        reason="" if reason.lower() in _NO_REASON else reason[:_LONGEST_REASON],
-    )
-
-
-def _counting(name: str) -> list[str | int]:
+def _natural_order(name: str) -> list[str | int]:
     """Sort key that puts node2 before node10."""
     return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]
 
@@ -249,7 +251,8 @@ class DialectProbe:
         self._commands = commands
         self._known: Dialect | None = None
 
-    def ask(self) -> Dialect:
+    def get(self) -> Dialect:
+        """Return the dialect, or the defaults while Slurm does not answer."""
         if self._known is None:
             try:
                 self._known = probe_dialect(self._commands)
@@ -263,7 +266,7 @@ def probe_dialect(commands: SlurmCommands) -> Dialect:
     accounts = _setting("AccountingStorageType", configuration)
     return Dialect(
         version=read_version(probe_version(commands)),
-        max_array_size=_array_size(configuration),
+        max_array_size=_max_array_size(configuration),
         keeps_accounts=accounts.startswith("accounting_storage/") and not accounts.endswith("/none"),
     )
 
@@ -276,12 +279,12 @@ def controller_start(commands: SlurmCommands) -> float | None:
         return None
 
 
-def _array_size(configuration: str) -> int:
-    """Return how many tasks an array may have: 1 if arrays are disabled (0). A site may also limit the tasks."""
+def _max_array_size(configuration: str) -> int:
+    """Return how many tasks an array may have, or 1 if arrays are disabled."""
     size = _setting("MaxArraySize", configuration)
-    fewer = re.search(r"\bmax_array_tasks=(\d+)", _setting("SchedulerParameters", configuration))
+    site_limit = re.search(r"\bmax_array_tasks=(\d+)", _setting("SchedulerParameters", configuration))
     allowed = int(size) if size.isdigit() else DEFAULT_ARRAY_SIZE
-    return max(1, min(allowed, int(fewer[1])) if fewer else allowed)
+    return max(1, min(allowed, int(site_limit[1])) if site_limit else allowed)
 
 
 def read_version(text: str) -> tuple[int, int] | None:

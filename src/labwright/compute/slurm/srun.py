@@ -1,7 +1,7 @@
 """Slurm commands inside a run's own command: an `srun` sizes the allocation, an `sbatch` is refused.
 
-A small parser finds the simple commands in shell text, also in `bash -c`, here-documents and scripts that it calls. It
-finds a program's name and options; it is not a shell and does not expand variables.
+A small parser finds the simple commands in shell text, also in `bash -c`, in here-documents and in called scripts. It
+finds program names and options. It is not a shell and does not expand variables.
 """
 
 from __future__ import annotations
@@ -38,13 +38,15 @@ _LONG_SWITCHES = frozenset(
 
 
 def srun_sizes(command: str, folder: Path | None = None) -> dict[str, str]:
-    """Return the options of all `srun` calls by long name: of several values the largest number, else the first."""
-    found: dict[str, str] = {}
+    """Return the options of all `srun` calls by long name. Of several values, take the largest number or the first."""
+    sizes: dict[str, str] = {}
     for call in commands_in(command, folder):
         if call.program == "srun":
             for name, value in sizes_in(call.words[1:]):
-                found[name] = _larger(name, found.get(name), value)
-    return found
+                known = sizes.setdefault(name, value)
+                if name in _NUMBERS and known.isdigit() and value.isdigit():
+                    sizes[name] = str(max(int(known), int(value)))
+    return sizes
 
 
 def refuse_nested(command: str, folder: Path | None = None) -> None:
@@ -62,29 +64,20 @@ def refuse_nested(command: str, folder: Path | None = None) -> None:
 
 def sizes_in(words: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield name and value of each size option, up to the first word that is not an option."""
-    rest = list(words)
-    while rest and rest[0].startswith("-") and rest[0] != "--":
-        word = rest.pop(0)
-        name, value, takes_next = _split_option(word)
-        if takes_next and rest:
-            value = rest.pop(0)
+    left = list(words)
+    while left and left[0].startswith("-") and left[0] != "--":
+        word = left.pop(0)
+        if word.startswith("--"):
+            name, equals, value = word[2:].partition("=")
+            value_follows = not equals and name not in _LONG_SWITCHES
+        else:
+            letter, value = word[1:2], word[2:].removeprefix("=")
+            name = _LONG.get(letter, letter)
+            value_follows = not value and letter in _SHORT_WITH_VALUE
+        if value_follows and left:
+            value = left.pop(0)
         if name in _SIZES and value:
             yield name, value
-
-
-def _split_option(word: str) -> tuple[str, str, bool]:
-    """Return the long name, the value, and whether the value is the next word."""
-    if word.startswith("--"):
-        name, equals, value = word[2:].partition("=")
-        return name, value, not equals and name not in _LONG_SWITCHES
-    letter, value = word[1:2], word[2:].removeprefix("=")
-    return _LONG.get(letter, letter), value, not value and letter in _SHORT_WITH_VALUE
-
-
-def _larger(name: str, known: str | None, value: str) -> str:
-    if known is None or name not in _NUMBERS or not (known.isdigit() and value.isdigit()):
-        return known or value
-    return str(max(int(known), int(value)))
 
 
 _SHELLS = frozenset({"bash", "sh", "dash", "zsh", "ksh"})
@@ -94,9 +87,9 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _ENDS_A_COMMAND = re.compile(r"[;&|()]+")
 _HERE_DOCUMENT = re.compile(r"(?<!<)<<-?\s*(['\"]?)(\w+)\1")
 _SHEBANG = re.compile(rb"#!.*\b(?:ba|da|z|k)?sh\b")
-_DEEPEST = 3
-_LARGEST_SCRIPT = 1 << 20
-_LINES_OF_A_QUOTE = 50
+_MAX_DEPTH = 3
+_MAX_SCRIPT_BYTES = 1 << 20
+_MAX_QUOTE_LINES = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +100,7 @@ class ScriptPlace:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCommand:
+class ShellCall:
     words: list[str]
     place: ScriptPlace
 
@@ -116,41 +109,37 @@ class FoundCommand:
         return os.path.basename(self.words[0])
 
 
-def commands_in(text: str, folder: Path | None = None) -> Iterator[FoundCommand]:
+def commands_in(text: str, folder: Path | None = None) -> Iterator[ShellCall]:
     return _search(text, ScriptPlace(folder=folder))
 
 
-def _search(text: str, place: ScriptPlace) -> Iterator[FoundCommand]:
+def _search(text: str, place: ScriptPlace) -> Iterator[ShellCall]:
     lines = text.replace("\\\n", " ").splitlines()
     while lines:
         words = _take_words(lines)
         simple = list(_simple_commands(words))
         for command in simple:
-            found = FoundCommand(command, place)
-            yield found
-            yield from _called(found)
+            call = ShellCall(command, place)
+            yield call
+            yield from _called(call)
         for body in _take_here_documents(words, lines):
-            if any(_reads_its_input(command) for command in simple):
+            if any(_reads_stdin(command) for command in simple):
                 yield from _deeper(body, place)
 
 
 def _take_words(lines: list[str]) -> list[str]:
-    """Take the first line, or as many lines as it takes to close its quotes. Never closed: the line alone."""
-    for count in range(1, min(len(lines), _LINES_OF_A_QUOTE) + 1):
+    """Remove the first line, and the lines up to its closing quote, and return their words."""
+    for count in range(1, min(len(lines), _MAX_QUOTE_LINES) + 1):
         try:
-            words = _shell_words("\n".join(lines[:count]))
+            lexer = shlex.shlex("\n".join(lines[:count]), posix=True, punctuation_chars=";&|()")
+            lexer.whitespace_split = True
+            lexer.commenters = "#"
+            words = list(lexer)
         except ValueError:
             continue
         del lines[:count]
         return words
-    return lines.pop(0).split()
-
-
-def _shell_words(text: str) -> list[str]:
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=";&|()")
-    lexer.whitespace_split = True
-    lexer.commenters = "#"
-    return list(lexer)
+    return lines.pop(0).split()  # the quote is never closed
 
 
 def _simple_commands(all_words: list[str]) -> Iterator[list[str]]:
@@ -174,65 +163,57 @@ def _take_here_documents(words: list[str], lines: list[str]) -> list[str]:
     return bodies
 
 
-def _called(found: FoundCommand) -> Iterator[FoundCommand]:
-    """Yield the commands in shell text or a script that a command runs."""
-    program, arguments = found.program, found.words[1:]
-    if program == "eval":
-        yield from _deeper(" ".join(arguments), found.place)
-    elif program in _SHELLS:
-        yield from _called_by_shell(arguments, found.place)
-    elif program in ("source", "."):
-        yield from _in_script(arguments[:1], found.place)
-    elif "/" in found.words[0]:
-        yield from _in_script(found.words[:1], found.place, must_be_shell=True)
-
-
-def _called_by_shell(arguments: list[str], place: ScriptPlace) -> Iterator[FoundCommand]:
-    is_text, rest = _after_shell_options(arguments)
-    if is_text:
-        yield from _deeper(rest[0], place) if rest else ()
-    else:
-        yield from _in_script(rest[:1], place)
+def _called(call: ShellCall) -> Iterator[ShellCall]:
+    """Yield the commands in shell text or in a script that a command runs."""
+    arguments = call.words[1:]
+    if call.program == "eval":
+        yield from _deeper(" ".join(arguments), call.place)
+    elif call.program in _SHELLS:
+        is_text, operands = _after_shell_options(arguments)
+        if not is_text:
+            yield from _in_script(operands[:1], call.place)
+        elif operands:
+            yield from _deeper(operands[0], call.place)
+    elif call.program in ("source", "."):
+        yield from _in_script(arguments[:1], call.place)
+    elif "/" in call.words[0]:
+        yield from _in_script(call.words[:1], call.place, must_be_shell=True)
 
 
 def _after_shell_options(arguments: list[str]) -> tuple[bool, list[str]]:
     """Return whether the arguments hold shell text (`-c`, `-lc`), and the arguments after the options."""
-    rest, is_text = list(arguments), False
-    while rest and rest[0][:1] in "-+" and rest[0]:
-        option = rest.pop(0)
+    left, is_text = list(arguments), False
+    while left and left[0][:1] in "-+" and left[0]:
+        option = left.pop(0)
         is_text = is_text or bool(re.fullmatch(r"-[a-z]*c[a-z]*", option))
         if option in _SHELL_OPTIONS_WITH_VALUE or re.fullmatch(r"-[a-z]*o", option):
-            rest = rest[1:]
-    return is_text, rest
+            left = left[1:]
+    return is_text, left
 
 
-def _reads_its_input(command: list[str]) -> bool:
+def _reads_stdin(command: list[str]) -> bool:
     """Return whether this is a shell with neither a script nor `-c`."""
     if os.path.basename(command[0]) not in _SHELLS:
         return False
-    is_text, rest = _after_shell_options(command[1:])
-    return not is_text and (not rest or rest[0].startswith("<") or rest[0] == "-s")
+    is_text, operands = _after_shell_options(command[1:])
+    return not is_text and (not operands or operands[0].startswith("<") or operands[0] == "-s")
 
 
-def _in_script(names: list[str], place: ScriptPlace, *, must_be_shell: bool = False) -> Iterator[FoundCommand]:
-    if names and place.folder is not None:
-        text = _script(place.folder / os.path.expanduser(names[0]), must_be_shell)
-        yield from _deeper(text, replace(place, script=names[0]))
-
-
-def _script(path: Path, must_be_shell: bool) -> str:
-    """Return the text of a script, or nothing if it cannot be read or is not a shell script."""
+def _in_script(names: list[str], place: ScriptPlace, *, must_be_shell: bool = False) -> Iterator[ShellCall]:
+    """Yield the commands of a script. Skip it if it cannot be read or is not a shell script."""
+    if not names or place.folder is None:
+        return
+    path = place.folder / os.path.expanduser(names[0])
     try:
-        if not path.is_file() or path.stat().st_size > _LARGEST_SCRIPT:
-            return ""
+        if not path.is_file() or path.stat().st_size > _MAX_SCRIPT_BYTES:
+            return
         content = path.read_bytes()
     except (OSError, ValueError):
-        return ""
-    if must_be_shell and not (path.suffix == ".sh" or _SHEBANG.match(content)):
-        return ""
-    return content.decode(errors="replace")
+        return
+    if not must_be_shell or path.suffix == ".sh" or _SHEBANG.match(content):
+        yield from _deeper(content.decode(errors="replace"), replace(place, script=names[0]))
 
 
-def _deeper(text: str, place: ScriptPlace) -> Iterator[FoundCommand]:
-    if place.depth < _DEEPEST:
+def _deeper(text: str, place: ScriptPlace) -> Iterator[ShellCall]:
+    if place.depth < _MAX_DEPTH:
         yield from _search(text, replace(place, depth=place.depth + 1))

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from labwright.compute.slurm.commands import Said, SlurmCommands, SlurmRefused, SlurmSilent
+from labwright.compute.slurm.commands import CommandOutput, SlurmCommands, SlurmRefused, SlurmSilent
 from labwright.compute.slurm.job_book import JobBook, OrderFaults
 from labwright.compute.slurm.jobs import Cancelled, NotSubmitted, OrderOutcome, Submitted
 from labwright.compute.slurm.probe import Dialect, DialectProbe
@@ -19,8 +19,6 @@ from labwright.domain.ids import ARRAY, new_id
 from labwright.domain.run import Run
 from labwright.files import read_json, write_json
 from labwright.paths import ArrayPaths, ProjectPaths, RunPaths
-
-_FULL = re.compile(r"Max(?:Submit)?Jobs?\w*Limit|MaxSubmit|job submit limit", re.IGNORECASE)
 
 
 class Submission:
@@ -50,30 +48,27 @@ class Submission:
         left = [run for run in runs if run not in stopped]
         if not left:
             return
-        dialect = self._dialect.ask()
+        dialect = self._dialect.get()
         try:
             batches = list(batches_of(left, self._defaults, dialect.max_array_size))
         except Exception as error:  # noqa: BLE001 - the request of one run is invalid; the others are submitted
-            self._send_apart(left, error)
+            if len(left) > 1:
+                for run in left:
+                    self.send_all([run])
+                return
+            self._book.settle([left[0].id])
+            message = self._faults.note(left, error)
+            self._report(NotSubmitted(run_ids=(left[0].id,), message=message, for_good=True))
             return
         for batch in batches:
             self._send(batch, dialect)
 
-    def _send_apart(self, runs: list[Run], error: Exception) -> None:
-        if len(runs) > 1:
-            for run in runs:
-                self.send_all([run])
-            return
-        self._book.settle([runs[0].id])
-        message = self._faults.note(runs, error)
-        self._report(NotSubmitted(run_ids=(runs[0].id,), message=message, for_good=True))
-
     def _send(self, batch: JobBatch, dialect: Dialect) -> None:
-        """Submit a batch. If the queue has room for some runs only, submit the first ones; the others are retried."""
+        """Submit a batch. If the queue has room for some runs only, submit the first half; the others are retried."""
         outcome = self._outcome(batch, dialect)
-        if isinstance(outcome, NotSubmitted) and _is_full(outcome) and len(batch.runs) > 1:
-            first, rest = halves(batch)
-            self._settle(rest, replace(outcome, run_ids=tuple(run.id for run in rest.runs)))
+        if isinstance(outcome, NotSubmitted) and outcome.is_full and len(batch.runs) > 1:
+            first, second = halves(batch)
+            self._settle(second, replace(outcome, run_ids=tuple(run.id for run in second.runs)))
             self._send(first, dialect)
         else:
             self._settle(batch, outcome)
@@ -94,24 +89,19 @@ class Submission:
             return NotSubmitted(run_ids=run_ids, message=str(error))
         except Exception as error:  # noqa: BLE001 - the next squeue listing shows whether Slurm has the job
             return NotSubmitted(run_ids=run_ids, message=self._faults.note(batch.runs, error), in_doubt=True)
-        self._faults.over(run_ids)
+        self._faults.clear(run_ids)
         return Submitted(job_ids=job_ids)
-
-
-def _is_full(outcome: NotSubmitted) -> bool:
-    """Return whether the user's limit of queued jobs is reached. Each task of an array counts."""
-    return outcome.is_silent and not outcome.in_doubt and _FULL.search(outcome.message) is not None
 
 
 SIDECAR = Path(__file__).parents[2] / "sidecar" / "__main__.py"
 _SBATCH_TIMEOUT_SECONDS = 30.0
 _REMIND_SRUN = '[ -z "$SLURM_CPUS_PER_TASK" ] || export SRUN_CPUS_PER_TASK="$SLURM_CPUS_PER_TASK"'
-_JOB = re.compile(r"(\d+)(?:;.*)?")  # followed by the cluster if there are several
+_JOB = re.compile(r"(\d+)(?:;.*)?")  # the cluster follows if there are several
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobBatch:
-    """What one sbatch call submits. Its name leads back to the runs even if the server died before it got the id."""
+    """The runs of one sbatch call. The job's name leads back to them even if the server died before it got the id."""
 
     name: str
     runs: tuple[Run, ...]
@@ -160,7 +150,10 @@ def send(
     else:
         target = str(batch.runs[0].run_dir)
         log, more = _literal(RunPaths(target).slurm_log), []
-    said = commands.ask(
+    # The job's environment comes from the run folder, because sbatch passes no secrets.
+    remind = f"{_REMIND_SRUN}\n" if dialect.srun_forgets_cpus else ""
+    sidecar = shlex.join([defaults.python or sys.executable, "-I", "-S", str(SIDECAR), "slurm", target])
+    output = commands.run(
         "sbatch",
         "--parsable",
         f"--job-name={batch.name}",
@@ -170,22 +163,17 @@ def send(
         "--requeue",
         *more,
         *batch.options,
-        stdin=_script(defaults.python or sys.executable, target, dialect),
+        stdin=f"#!/bin/sh\n{remind}exec {sidecar}\n",
         timeout=_SBATCH_TIMEOUT_SECONDS,
     )
-    return batch.job_ids(_job_of(said) or _job_by_name(batch, commands, said))
+    lines = output.stdout.split()
+    match = _JOB.fullmatch(lines[-1]) if lines else None  # the id is last: filters of a site may print before it
+    return batch.job_ids(match[1] if match else _job_by_name(batch, commands, output))
 
 
-def _job_of(said: Said) -> str | None:
-    """Return the job id, which is the last line: filters of a site may print before it."""
-    lines = said.out.split()
-    match = _JOB.fullmatch(lines[-1]) if lines else None
-    return match[1] if match else None
-
-
-def _job_by_name(batch: JobBatch, commands: SlurmCommands, said: Said) -> str:
-    """Look a job up in the queue if sbatch succeeded without printing an id."""
-    message = f"sbatch named no job; it said: {said.words or 'nothing'}."
+def _job_by_name(batch: JobBatch, commands: SlurmCommands, output: CommandOutput) -> str:
+    """Find a job in the queue if sbatch succeeded without printing an id."""
+    message = f"sbatch named no job; it said: {output.text or 'nothing'}."
     try:
         listed = commands.call(
             "squeue", "-h", "-a", "-t", "all", f"--name={batch.name}", f"--user={os.getuid()}", "-o%F"
@@ -202,16 +190,10 @@ def _literal(path: str) -> str:
     return path.replace("%", "%%")
 
 
-def _script(python: str, target: str, dialect: Dialect) -> str:
-    """Return the batch script. The job's environment comes from the run folder; sbatch passes no secrets."""
-    remind = f"{_REMIND_SRUN}\n" if dialect.srun_forgets_cpus else ""
-    return f"#!/bin/sh\n{remind}exec {shlex.join([python, '-I', '-S', str(SIDECAR), 'slurm', target])}\n"
-
-
 def runs_of_array(paths: ProjectPaths, array_id: str) -> Sequence[str] | None:
     """Return the run of each task, or None if the array belongs to another project."""
     try:
-        found: list[str] = read_json(paths.array(array_id).runs)["run_ids"]
+        run_ids: list[str] = read_json(paths.array(array_id).runs)["run_ids"]
     except FileNotFoundError:
         return None
-    return found
+    return run_ids
