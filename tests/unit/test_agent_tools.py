@@ -324,6 +324,16 @@ def test_sweep_into_a_failed_region_starts_only_if_the_run_is_named(lab: Lab) ->
     assert elsewhere["id"]
 
 
+def test_a_sweep_is_extended_without_repeating_its_runs(lab: Lab) -> None:
+    sweep = {"name": "s", "base_command": "python train.py", "parameters": {"lr": [0.1, 0.2]}}
+    _, extended = use(
+        lab,
+        call("create_sweep", **sweep),
+        call("extend_sweep", sweep_id="last", parameters={"lr": [0.2, 0.3]}),
+    )
+    assert (extended["added"], extended["already"]) == (1, 2)
+
+
 # The model's context
 
 

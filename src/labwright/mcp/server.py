@@ -82,7 +82,7 @@ class ToolServer(MCPServer[Any]):
 
     async def list_tools(self) -> list[McpTool]:
         async with self._calls:
-            return [_described(tool) for tool in await _in_thread(self._known_tools)]
+            return [_as_mcp_tool(tool) for tool in await _in_thread(self._known_tools)]
 
     def _known_tools(self) -> list[Json]:
         try:
@@ -107,15 +107,15 @@ class ToolServer(MCPServer[Any]):
         """Wait in several requests. A server that has answered once gets some time to come back."""
         seconds = arguments.get("max_seconds", _WAIT_SECONDS)
         if not isinstance(seconds, int | float) or not 0 < seconds <= 600:
-            return self._call(name, arguments)  # which says what is wrong
+            return self._call(name, arguments)  # the server's error says what is wrong
         deadline, give_up = time.monotonic() + seconds, 0.0
         while True:
             left = max(0.001, deadline - time.monotonic())
             try:
-                found = self._reach().call_tool(name, {**arguments, "max_seconds": min(left, _LONGEST_REQUEST)})
+                result = self._reach().call_tool(name, {**arguments, "max_seconds": min(left, _LONGEST_REQUEST)})
                 give_up = time.monotonic() + PATIENCE_SECONDS
-                if not found["timed_out"] or time.monotonic() >= deadline:
-                    return bounded_json(found)
+                if not result["timed_out"] or time.monotonic() >= deadline:
+                    return bounded_json(result)
             except ServerUnreachable as error:
                 if time.monotonic() > min(give_up, deadline):
                     raise _as_tool_error(error) from error
@@ -124,7 +124,7 @@ class ToolServer(MCPServer[Any]):
                 raise _as_tool_error(error) from error
 
 
-def _described(tool: Json) -> McpTool:
+def _as_mcp_tool(tool: Json) -> McpTool:
     return McpTool(
         name=tool["name"],
         description=tool["description"],
