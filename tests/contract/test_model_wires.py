@@ -325,9 +325,7 @@ def test_own_rate_limit_spaces_requests(wire: str) -> None:
         return time.monotonic() - began
 
     with model_server(wire) as server:
-        assert (
-            asyncio.run(three(server)) >= 0.2
-        )  # a lower bound, not a speed: requests are at least a tenth of a second apart
+        assert asyncio.run(three(server)) >= 0.2  # a lower bound: requests are a tenth of a second apart
     assert len(server.asked) == 4
 
 

@@ -15,10 +15,7 @@ _IS_SETUP = "make "  # already done where tests run
 _AS_TYPED = (
     (re.compile(r"^(labwright logs -f .*?)(#.*)?$", re.MULTILINE), r"timeout -s INT 5 \1 || true"),  # ends with Ctrl-C
     (re.compile(r"^(curl -sN .*)$", re.MULTILINE), r"timeout -s INT 3 \1 || true"),  # ends with Ctrl-C
-    (
-        re.compile(r"^(labwright mcp --http.*?)(#.*)?$", re.MULTILINE),
-        r"timeout -s INT 5 \1 || true",
-    ),  # ends with Ctrl-C
+    (re.compile(r"^(labwright mcp --http.*?)(#.*)?$", re.MULTILINE), r"timeout -s INT 5 \1 || true"),  # Ctrl-C
     (re.compile(r"^(labwright wait .*?)(# failed.*)$", re.MULTILINE), r"! \1"),  # fails on purpose, with an exit code
     (re.compile(r"^(labwright sim .* -- bash)$", re.MULTILINE), r"\1 -ex"),
 )
@@ -29,9 +26,7 @@ class Page:
     path: str
     place: str = ""  # the folder of the clone in which commands are typed
     before: str = ""  # files that the reader has by then
-    instead: Mapping[str, str] = field(
-        default_factory=dict
-    )  # replacements for the reader's own ids, addresses and folders
+    instead: Mapping[str, str] = field(default_factory=dict)  # for the reader's own ids and addresses
     after: str = ""
 
     @property

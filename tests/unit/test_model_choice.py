@@ -1,4 +1,4 @@
-"""Which model answers is the user's choice; where a key goes is nobody else's."""
+"""The user chooses the model, and a key goes only to its own provider."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ def chosen(project: Path, toml: str = "", **environ: str) -> TierTargets:
     return load_targets(project, load_settings(project, variables), variables)
 
 
-def test_nothing_configured_is_no_model_whatever_keys_lie_about(tmp_path: Path) -> None:
+def test_without_configuration_there_is_no_model_whatever_keys_exist(tmp_path: Path) -> None:
     assert chosen(tmp_path, ANTHROPIC_API_KEY="sk-1", OPENAI_API_KEY="sk-2") == {}
     assert chosen(tmp_path, 'model = "anthropic:claude-sonnet-5-5"', LABWRIGHT_MODEL="offline") == {}
 
 
-def test_one_model_answers_every_tier_until_a_tier_has_its_own(tmp_path: Path) -> None:
+def test_one_model_serves_every_tier_until_a_tier_has_its_own(tmp_path: Path) -> None:
     alone = chosen(tmp_path, LABWRIGHT_MODEL="ollama:qwen3:8b")
     assert {target.name for target in alone.values()} == {"ollama:qwen3:8b"}
     assert alone[Tier.DEFAULT].endpoint.base_url == "http://127.0.0.1:11434/v1"
@@ -45,7 +45,7 @@ def test_one_model_answers_every_tier_until_a_tier_has_its_own(tmp_path: Path) -
     assert several[Tier.CHEAP].endpoint.base_url == "http://gpu1:8000/v1"
 
 
-def test_a_known_provider_moves_only_where_the_users_environment_says_so(tmp_path: Path) -> None:
+def test_known_providers_address_changes_only_by_the_users_environment(tmp_path: Path) -> None:
     moved = chosen(tmp_path, LABWRIGHT_MODEL="openai:x", OPENAI_BASE_URL="http://127.0.0.1:9/v1")
     assert moved[Tier.DEFAULT].endpoint.base_url == "http://127.0.0.1:9/v1"
     with pytest.raises(Invalid, match="its key goes only to its own address") as refused:
@@ -54,7 +54,7 @@ def test_a_known_provider_moves_only_where_the_users_environment_says_so(tmp_pat
 
 
 @pytest.mark.parametrize("line", ['key_env = "OPENAI_API_KEY"', 'key_file = "~/.ssh/id_rsa"', 'api_key = "sk-1"'])
-def test_a_projects_file_neither_holds_a_key_nor_names_one_of_the_users_secrets(tmp_path: Path, line: str) -> None:
+def test_project_file_cannot_hold_a_key_or_name_a_user_secret(tmp_path: Path, line: str) -> None:
     with pytest.raises(Invalid, match="must not contain a key") as refused:
         chosen(tmp_path, f'model = "lab:x"\n[endpoints.lab]\nbase_url = "http://gpu1/v1"\n{line}')
     assert "LABWRIGHT_KEY_LAB" in refused.value.hint and "sk-1" not in str(refused.value)
@@ -80,7 +80,7 @@ def test_a_projects_file_neither_holds_a_key_nor_names_one_of_the_users_secrets(
         ('[prices."openai:x"]\nin = 1\nout = 1\nper = 5', "unknown key per"),
     ],
 )
-def test_a_mistake_is_told_with_what_is_right(tmp_path: Path, toml: str, words: str) -> None:
+def test_mistake_is_reported_with_the_right_form(tmp_path: Path, toml: str, words: str) -> None:
     with pytest.raises(Invalid) as refused:
         chosen(tmp_path, toml)
     assert words in f"{refused.value.message} {refused.value.hint}"
@@ -94,7 +94,7 @@ def key_in_file(home: Path, mode: int, text: str = "sk-from-file\n") -> dict[str
     return {"HOME": str(home)}
 
 
-def test_a_key_comes_from_the_environment_or_from_a_file_of_ones_own(tmp_path: Path) -> None:
+def test_key_comes_from_the_environment_or_a_private_file(tmp_path: Path) -> None:
     environ = key_in_file(tmp_path, 0o600)
     from_file = find_key(KNOWN["anthropic"], environ)
     assert from_file and from_file.value == "sk-from-file" and from_file.source.endswith("keys/anthropic")
@@ -105,7 +105,7 @@ def test_a_key_comes_from_the_environment_or_from_a_file_of_ones_own(tmp_path: P
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o604])
-def test_a_key_file_that_others_may_read_is_refused_with_how_to_mend_it(tmp_path: Path, mode: int) -> None:
+def test_key_file_that_others_can_read_is_refused_with_the_fix(tmp_path: Path, mode: int) -> None:
     with pytest.raises(KeyRefused, match="Other users can read") as refused:
         find_key(KNOWN["anthropic"], key_in_file(tmp_path, mode))
     path = tmp_path / ".config/labwright/keys/anthropic"
@@ -114,7 +114,7 @@ def test_a_key_file_that_others_may_read_is_refused_with_how_to_mend_it(tmp_path
     assert find_key(KNOWN["anthropic"], {"HOME": str(tmp_path)})
 
 
-def test_a_key_that_cannot_be_one_is_refused_without_being_shown(tmp_path: Path) -> None:
+def test_invalid_key_is_refused_without_being_shown(tmp_path: Path) -> None:
     for text in ("two words", "", "line\nline", "ключ"):
         with pytest.raises(LabwrightError) as refused:
             find_key(KNOWN["openai"], {**NO_ENVIRONMENT, "OPENAI_API_KEY": text})
@@ -124,7 +124,7 @@ def test_a_key_that_cannot_be_one_is_refused_without_being_shown(tmp_path: Path)
     assert "OPENAI_API_KEY" in missing.value.hint and "chmod 600" in missing.value.hint
 
 
-def test_money_is_counted_by_known_prices_and_never_guessed(tmp_path: Path) -> None:
+def test_cost_uses_known_prices_and_is_never_guessed(tmp_path: Path) -> None:
     toml = 'model = "ollama:mine"\nmodel_heavy = "openai:gpt-5-mini"\nmodel_cheap = "ollama:other"\n'
     prices = '[prices."ollama:mine"]\nin = 2.0\nout = 10.0\ncache_read = 0.5'
     found = chosen(tmp_path, toml + prices)
@@ -134,4 +134,4 @@ def test_money_is_counted_by_known_prices_and_never_guessed(tmp_path: Path) -> N
     listed = cost_of(found[Tier.HEAVY], usage)
     assert listed is not None and 0 < listed < 10
     proxied = chosen(tmp_path, toml, OPENAI_BASE_URL="http://127.0.0.1:9/v1")
-    assert not is_priced(proxied[Tier.HEAVY])  # a server of somebody else's has prices of its own
+    assert not is_priced(proxied[Tier.HEAVY])  # another server has its own prices

@@ -1,4 +1,4 @@
-"""Every call is in the book, and a session that has spent what it may asks before it goes on."""
+"""The ledger records every call, and a session that has spent its limit asks before it goes on."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_spending_is_summed_by_session_and_model_and_survives_a_restart(tmp_path
         (SpendingLimits(tokens=100, usd=1.0), "usd"),
     ],
 )
-def test_a_limit_pauses_the_session_until_more_is_allowed(tmp_path: Path, limits: SpendingLimits, what: str) -> None:
+def test_limit_pauses_the_session_until_more_is_allowed(tmp_path: Path, limits: SpendingLimits, what: str) -> None:
     path = tmp_path / "spending.jsonl"
     script = ScriptedChat([["one", ended(90, 10, 1.0)], ["two"]])
     chat = MeteredChat(script, Ledger(SpendingLog(path), "ses-1", limits))
@@ -64,13 +64,13 @@ def test_a_limit_pauses_the_session_until_more_is_allowed(tmp_path: Path, limits
     Ledger(SpendingLog(path), "ses-2", limits).check()
 
 
-def test_no_limit_is_none(tmp_path: Path) -> None:
+def test_no_limit_means_unlimited(tmp_path: Path) -> None:
     ledger = Ledger(SpendingLog(tmp_path / "spending.jsonl"), "ses-1", SpendingLimits())
     ledger.record(Tier.DEFAULT, "m", Usage(tokens_in=10**9, cost_usd=10**6))
     ledger.check()
 
 
-def test_an_answer_that_was_stopped_cut_or_not_counted_is_estimated(tmp_path: Path) -> None:
+def test_stopped_cut_or_uncounted_reply_is_estimated(tmp_path: Path) -> None:
     path = tmp_path / "spending.jsonl"
     script = ScriptedChat([["x" * 400, "more"], ["y" * 400, AnswerCut()], ["z" * 400, ended(0, 0)]])
     chat = MeteredChat(
@@ -102,7 +102,7 @@ while True:
 """
 
 
-def test_a_kill_loses_no_call_that_was_written_and_spoils_no_later_one(tmp_path: Path) -> None:
+def test_kill_loses_no_written_call_and_damages_no_later_one(tmp_path: Path) -> None:
     path = tmp_path / "spending.jsonl"
     child = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout
@@ -112,12 +112,12 @@ def test_a_kill_loses_no_call_that_was_written_and_spoils_no_later_one(tmp_path:
     kept = SpendingLog(path).of_session("ses-1").calls
     assert kept >= told
     with path.open("a") as file:
-        file.write('{"session": "ses-1", "model": "m", "tok')  # a line that a kill cut short
+        file.write('{"session": "ses-1", "model": "m", "tok')  # a line cut short by a kill
     Ledger(SpendingLog(path), "ses-1", SpendingLimits()).record(Tier.DEFAULT, "m", Usage(tokens_in=1))
     assert SpendingLog(path).of_session("ses-1").calls == kept + 1
 
 
-def test_without_a_model_another_talks_and_nothing_is_spent(tmp_path: Path) -> None:
+def test_without_a_model_rules_answer_and_nothing_is_spent(tmp_path: Path) -> None:
     models = Models(ProjectPaths(tmp_path), Settings(), {"HOME": str(tmp_path), "ANTHROPIC_API_KEY": "sk-1"})
     reply = asyncio.run(read_reply(models.chat("ses-1", fallback=ScriptedChat(["by rules"])), QUESTION))
     assert reply.text == "by rules"

@@ -17,11 +17,11 @@ from labwright.sidecar.record import RunJournal
 
 
 def closed(folder: Path, monitor: Callable[[], None]) -> tuple[int, list[str]]:
-    """How the monitor ended, and what the run was warned of."""
+    """Return how the monitor ended, and the warnings of the run."""
     paths = RunPaths(str(folder))
     record = RunJournal(paths, "run-1", wake="")
     monitor_process = MonitorProcess(paths, {"sidecar": {}}, record, lambda: None)
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in the monitor it stays so
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # inherited by the monitor
     pid = os.fork()
     if pid == 0:
         monitor()
@@ -48,7 +48,7 @@ def work() -> None:
 
 
 def test_a_slow_monitor_that_works_may_finish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitor_module, "_SILENCE_SECONDS", 3.0)  # in which it gets some work done on any machine
+    monkeypatch.setattr(monitor_module, "_SILENCE_SECONDS", 3.0)  # enough time to make progress on any machine
     assert closed(tmp_path, work) == (0, [])
 
 

@@ -1,4 +1,4 @@
-"""Channels as they are written down, and what each event is made into."""
+"""Channels in the configuration, and the message of each event."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ HOOK = '[[notify]]\nkind = "webhook"\nurl_env = "HOOK"\n'
         ('[notify]\nkind = "desktop"', "[[notify]] tables"),
     ],
 )
-def test_what_is_wrong_is_said_and_never_with_the_address(tmp_path: Path, config: str, says: str) -> None:
+def test_mistake_is_reported_without_the_address(tmp_path: Path, config: str, says: str) -> None:
     (tmp_path / "labwright.toml").write_text(config)
     (tmp_path / "hook").write_text(ENVIRONMENT["HOOK"])
     os.chmod(tmp_path / "hook", 0o640)
@@ -66,7 +66,7 @@ def test_what_is_wrong_is_said_and_never_with_the_address(tmp_path: Path, config
     assert SECRET not in refused.value.message + refused.value.hint
 
 
-def test_channels_have_names_of_their_own_and_show_only_a_host(tmp_path: Path) -> None:
+def test_channels_have_unique_names_and_show_only_a_host(tmp_path: Path) -> None:
     (tmp_path / "labwright.toml").write_text(f'{HOOK}{HOOK}{HOOK}name = "pager"\nevents = ["run_failed"]')
     found = load_channels(ProjectPaths(tmp_path), ENVIRONMENT)
     assert [channel.name for channel in found] == ["webhook", "webhook-2", "pager"]
@@ -93,34 +93,34 @@ def moved(to: RunStatus) -> Event:
         ("running", None),
     ],
 )
-def test_an_end_is_news_unless_somebody_brought_it_about(to: str, kind: str | None) -> None:
+def test_end_of_a_run_is_news_unless_a_user_caused_it(to: str, kind: str | None) -> None:
     message = message_of(moved(RunStatus(to)), run(), "p")
     assert (message and message.kind) == kind
 
 
-def test_an_exit_code_is_told_once() -> None:
+def test_exit_code_is_named_once() -> None:
     message = message_of(moved(RunStatus.FAILED), run(error="Exit code 1"), "p")
     assert message is not None and message.text == "exit code 1"
 
 
-def test_a_reason_that_is_a_sentence_goes_on_with_how_long_it_took() -> None:
+def test_reason_sentence_is_joined_with_the_duration() -> None:
     times = {"started_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:05.000Z"}
     message = message_of(moved(RunStatus.FAILED), run(error="No GPU after 3 tries.", **times), "p")
     assert message is not None and message.text == "exit code 1, No GPU after 3 tries, after 5.0s"
 
 
-def test_a_finished_run_is_told_with_its_own_results_and_not_with_how_busy_the_machine_was() -> None:
+def test_finished_run_shows_its_own_results_without_system_metrics() -> None:
     sampled = {f"system/{name}": {"last": 1.0, "source": "system"} for name in ("cpu_percent", "memory_mb")}
     logged = {f"train/{name}": {"last": 0.25, "source": "sdk"} for name in "abcdef"}
     message = message_of(moved(RunStatus.FINISHED), run(summary={**sampled, **logged}), "p")
     assert message is not None and message.details == [f"train/{name} 0.25" for name in "abcde"]
 
 
-def test_an_imported_run_is_no_news() -> None:
+def test_imported_run_is_not_news() -> None:
     assert message_of(moved(RunStatus.FAILED), run(tags=("imported",)), "p") is None
 
 
-def test_what_an_agent_asks_for_is_news_with_how_to_answer_it() -> None:
+def test_approval_request_of_an_agent_is_news_with_how_to_answer() -> None:
     data = {"approval_id": "ask-1", "session_id": "chat-1", "question": "Delete run-1?", "status": "pending"}
     message = message_of(Event(type=EventType.APPROVAL_ASKED, actor="agent:chat-1", time="t", data=data), None, "p")
     assert message is not None
@@ -128,13 +128,13 @@ def test_what_an_agent_asks_for_is_news_with_how_to_answer_it() -> None:
     assert message.how_to_answer == "labwright approvals answer ask-1 approve|deny"
 
 
-def test_what_a_wild_loop_asks_for_names_the_loop() -> None:
+def test_question_of_a_wild_loop_names_the_loop() -> None:
     data = {"alert_id": "alert-1", "severity": "warning", "message": "m", "choices": ["stop"], "wild_id": "wild-1"}
     message = message_of(Event(type=EventType.ALERT_RAISED, actor="agent:wild-1", time="t", data=data), None, "p")
     assert message is not None and message.title == "Warning: wild-1"
 
 
-def test_a_message_survives_being_stored() -> None:
+def test_message_survives_storage() -> None:
     message = message_of(moved(RunStatus.FAILED), run(error="it broke"), "p")
     assert message is not None and Notification.from_dict(message.to_dict()) == message
     assert message.text == "exit code 1, it broke"
@@ -146,12 +146,12 @@ def test_neither_sender_shows_its_address() -> None:
 
 
 @pytest.mark.parametrize(("said", "seconds"), [("7", 7), ("soon", 0)])
-def test_how_long_a_receiver_asks_us_to_wait_is_heeded(said: str, seconds: float) -> None:
+def test_retry_after_seconds_are_respected(said: str, seconds: float) -> None:
     assert wait_asked_for(said) == seconds
 
 
 @pytest.mark.parametrize(("ahead", "least", "most"), [(1800, 1500, 1800), (-60, 0, 0), (86400, 3600, 3600)])
-def test_a_receiver_may_also_say_until_when(ahead: float, least: float, most: float) -> None:
+def test_retry_after_date_is_respected(ahead: float, least: float, most: float) -> None:
     assert least <= wait_asked_for(formatdate(time.time() + ahead, usegmt=True)) <= most
 
 
@@ -164,7 +164,7 @@ def wait_asked_for(said: str) -> float:
 
 
 @pytest.mark.parametrize("reason", ["no daemon shows notices", ""])
-def test_why_the_desktop_showed_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
+def test_desktop_notification_failure_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str) -> None:
     (tmp_path / "notify-send").write_text(f"#!/bin/sh\necho '{reason}' >&2; exit 1\n")
     (tmp_path / "notify-send").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)

@@ -1,4 +1,4 @@
-"""Without a model: ordinary questions are understood, and no answer says more than its evidence."""
+"""Without a model: ordinary requests are understood, and no answer claims more than its evidence."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_requests_are_understood_and_answered_with_evidence(lab: Lab) -> None:
     assert wrong == []
 
 
-def test_a_list_that_lost_its_end_is_told_as_far_as_it_goes(tmp_path: Path) -> None:
+def test_truncated_list_is_shown_as_far_as_it_goes(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
         for number in range(20):
             make_run(lab, f"long {number}", command=f"echo {'x' * 3000}")
@@ -113,7 +113,7 @@ def test_a_list_that_lost_its_end_is_told_as_far_as_it_goes(tmp_path: Path) -> N
         assert "`long 19`: ready" in talk.last(PieceKind.MESSAGE)["text"]
 
 
-def test_why_a_run_waits_is_quoted_and_its_numbers_need_no_evidence(tmp_path: Path) -> None:
+def test_reason_for_waiting_is_quoted_and_its_numbers_need_no_evidence(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
         move(lab, make_run(lab, "first"), RunStatus.QUEUED, RunStatus.LAUNCHING, RunStatus.RUNNING)
         move(lab, make_run(lab, "second"), RunStatus.QUEUED)
@@ -124,7 +124,7 @@ def test_why_a_run_waits_is_quoted_and_its_numbers_need_no_evidence(tmp_path: Pa
         assert answer["marks"] == []
 
 
-def test_a_command_is_started_as_it_was_written(lab: Lab) -> None:
+def test_command_is_started_as_written(lab: Lab) -> None:
     talk = Talk(lab)
     talk.say("Please start python train.py --note 'for me please'")
     assert "is queued" in talk.last(PieceKind.MESSAGE)["text"]
@@ -141,7 +141,7 @@ TOLD_LATER = (
 
 
 @pytest.mark.parametrize("words", TOLD_LATER)
-def test_what_is_to_be_told_afterwards_is_no_part_of_the_command(lab: Lab, words: str) -> None:
+def test_request_to_report_afterwards_is_not_part_of_the_command(lab: Lab, words: str) -> None:
     talk = Talk(lab)
     talk.say(f"run echo up {words}")
     start, wait = (piece.data["calls"][0] for piece in talk.pieces(PieceKind.MESSAGE))
@@ -157,7 +157,7 @@ def test_words_in_an_argument_are_part_of_the_command(lab: Lab, command: str) ->
     assert call["arguments"] == {"command": command}
 
 
-def test_it_is_the_run_that_was_spoken_of(lab: Lab) -> None:
+def test_it_means_the_run_last_mentioned(lab: Lab) -> None:
     talk = Talk(lab)
     talk.say("run echo 1")
     talk.say("thanks")
@@ -168,7 +168,7 @@ def test_it_is_the_run_that_was_spoken_of(lab: Lab) -> None:
     assert "Which run?" in talk.last(PieceKind.MESSAGE)["text"]
 
 
-def test_it_is_no_run_that_was_only_waited_for() -> None:
+def test_it_does_not_mean_a_run_that_was_only_waited_for() -> None:
     said = (
         *(
             ChatMessage(role="user", text="show good"),
@@ -181,7 +181,7 @@ def test_it_is_no_run_that_was_only_waited_for() -> None:
     assert [call.arguments for call in answer.calls] == [{"run_id": "run-good"}]
 
 
-def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
+def test_rerun_with_another_value_changes_only_that_option(lab: Lab) -> None:
     ended_run(lab, "with options", command="python train.py --lr 0.1 --batch-size=32 --lr-decay 0.1")
     talk = Talk(lab)
     talk.say("rerun with options with lr 0.01 and batch_size=64, and tell me when it's done")
@@ -190,7 +190,7 @@ def test_a_rerun_with_another_value_changes_that_option_alone(lab: Lab) -> None:
     assert calls[1]["arguments"]["command"] == "python train.py --lr 0.01 --batch-size=64 --lr-decay 0.1"
 
 
-def test_the_last_run_that_failed_is_run_again(tmp_path: Path) -> None:
+def test_last_failed_run_is_run_again(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
         failed = ended_run(lab, "bad", status=RunStatus.FAILED)
         ended_run(lab, "newer")
@@ -199,7 +199,7 @@ def test_the_last_run_that_failed_is_run_again(tmp_path: Path) -> None:
         assert f"as a rerun of {failed.id}" in talk.last(PieceKind.MESSAGE)["text"]
 
 
-def test_stopping_all_runs_asks_for_each_and_tells_of_each(tmp_path: Path) -> None:
+def test_stopping_all_runs_asks_for_and_reports_each(tmp_path: Path) -> None:
     with lab_in(tmp_path / "project") as lab, talking(lab, RulesChat()):
         kept, stopped = make_run(lab, "kept"), make_run(lab, "ended")
         for run in (stopped, kept):
@@ -219,7 +219,7 @@ def test_stopping_all_runs_asks_for_each_and_tells_of_each(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("said", ["stop slow one", "run python train.py --lr 0.1", "delete bad", "hello", "help"])
-def test_what_is_another_modes_becomes_no_plan(lab: Lab, said: str) -> None:
+def test_plan_mode_makes_no_plan_of_agent_requests(lab: Lab, said: str) -> None:
     talk = Talk(lab)
     talk.say(said, Mode.PLAN)
     assert not list(talk.pieces(PieceKind.CALL))
@@ -229,11 +229,11 @@ def test_what_is_another_modes_becomes_no_plan(lab: Lab, said: str) -> None:
 
 
 @pytest.mark.parametrize("goal", ["run train.py with lr 0.1 and 0.3", "stop early when loss rises", "remove dropout"])
-def test_a_goal_that_begins_like_a_deed_is_planned(goal: str) -> None:
+def test_goal_that_starts_like_an_action_is_planned(goal: str) -> None:
     assert not any(pattern.fullmatch(plain(goal)) for pattern, _ in PLANNING_RULES)
 
 
-def test_who_looks_at_something_before_answering_a_planners_question_answers_it_still() -> None:
+def test_question_of_the_planner_is_answered_even_after_another_request() -> None:
     asking = {"id": "plan-1", "status": "needs_input", "questions": ["Which values of lr?"]}
     said = (
         *(ChatMessage(role="user", text="tune lr"), ChatMessage(role="tool", text=json.dumps(asking))),
@@ -245,13 +245,13 @@ def test_who_looks_at_something_before_answering_a_planners_question_answers_it_
     assert [call.arguments for call in answer.calls] == [{"plan_id": "plan-1", "answers": ["0.1 and 0.3"]}]
 
 
-def test_deleting_is_asked_for_first(lab: Lab) -> None:
+def test_delete_asks_first(lab: Lab) -> None:
     talk = Talk(lab)
     talk.say("delete bad")
     assert talk.session.status is SessionStatus.ASKING
 
 
-def test_what_names_no_run_is_told_so(lab: Lab) -> None:
+def test_unknown_run_is_reported(lab: Lab) -> None:
     talk = Talk(lab)
     talk.say("what is overfitting?")
     assert "There is no run overfitting." in talk.last(PieceKind.MESSAGE)["text"]

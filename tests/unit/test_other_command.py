@@ -1,4 +1,4 @@
-"""A rerun with another command: its parameters are those of the command it runs."""
+"""A rerun with another command has the parameters of that command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PARAMS = {"lr": 0.2, "batch_size": 32, "model": "small", "width": 7, "amp": True
         ("exit 5", {"lr": None, "batch_size": None, "model": None, "width": None, "amp": None}),
     ],
 )
-def test_what_the_command_showed_follows_it_and_the_rest_stays(command: str, changed: dict[str, Any]) -> None:
+def test_parameters_from_the_command_follow_it_and_others_stay(command: str, changed: dict[str, Any]) -> None:
     wanted = {name: value for name, value in {**PARAMS, **changed}.items() if value is not None}
     assert params_after_change(command, PARAMS, OLD) == wanted
 
@@ -42,11 +42,11 @@ def rerun_in(folder: Path, name: str, command: str, **changes: Any) -> Run:
         return runs.rerun(lab, old.id, PERSON, {"command": command, **changes})
 
 
-def test_a_rerun_with_another_value_is_another_configuration(tmp_path: Path) -> None:
+def test_rerun_with_another_value_is_another_configuration(tmp_path: Path) -> None:
     again = rerun_in(tmp_path, "lr=0.2 seed=3", "python train.py --lr 9 --seed 4")
     assert (again.params, again.seed, again.name) == ({"lr": 9}, 4, "python train.py --lr 9 --seed 4")
 
 
-def test_a_name_that_somebody_gave_stays(tmp_path: Path) -> None:
+def test_name_given_by_a_user_stays(tmp_path: Path) -> None:
     again = rerun_in(tmp_path, "baseline", "python train.py --lr 0.2 --workers 0")
     assert (again.params, again.seed, again.name) == ({"lr": 0.2}, None, "baseline")

@@ -1,4 +1,4 @@
-"""What a capped output keeps, and who is told of what it drops."""
+"""What a capped output keeps, and how dropped output is reported."""
 
 from __future__ import annotations
 

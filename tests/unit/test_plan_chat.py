@@ -1,4 +1,4 @@
-"""Planning in a conversation: what it may do, how much it may ask, and what it leaves behind."""
+"""Planning in a conversation: its permissions, its questions, and its results."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ GOAL = {"goal": QUICK, "rehearsal": False}
 
 @pytest.fixture(scope="module")
 def talked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Talk]:
-    """A conversation that made a plan, and was cut off while it did."""
+    """A conversation that made a plan, and was killed during that."""
     project = tmp_path_factory.mktemp("plan-chat") / "project"
     shutil.copytree(EXAMPLES / "bare-script", project, ignore=shutil.ignore_patterns(".labwright", "__pycache__"))
     with lab_in(project) as opened:
         talk = Talk(opened)
-        with talking(opened, script([call("create_plan", **GOAL)])):  # nobody makes plans yet
+        with talking(opened, script([call("create_plan", **GOAL)])):  # no worker makes plans yet
             sessions.say(opened, talk.id, "Which degree is best?", Mode.PLAN, PERSON)
             wait_until(lambda: plans.page(opened, (), None, 9, None)[0], "the plan's record")
         assert talk.session.status is SessionStatus.WORKING
@@ -62,21 +62,21 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def event_data(talk: Talk) -> dict[str, Any]:
-    """By the tool that was called last."""
+    """Return the result of the last tool call."""
     result: dict[str, Any] = json.loads(talk.results()[-1])
     return result
 
 
-# What it makes
+# Results
 
 
-def test_a_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(talked: Talk) -> None:
+def test_goal_becomes_a_compiled_plan_and_the_turn_ends_with_the_exact_line(talked: Talk) -> None:
     (plan,) = [one for one in plans.page(talked.lab, (), None, 99, None)[0] if one.session_id == talked.id]
     *_, last_words, message, _end = talked.pieces()
     assert event_data(talked)["plan_saved"] == plan.id
     assert event_data(talked)["rehearsal"]["outcome"] == "off"
     assert message.data["text"].splitlines() == ["The plan is ready.", "", f"✅ Plan saved — ID: @{plan.id}"]
-    assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # those who watch see it, too
+    assert last_words.kind is PieceKind.TEXT and plan.id in last_words.data["text"]  # visible to watching clients, too
     assert plans.get(talked.lab, plan.id)["planning"]["status"] == "waiting_for_review"
 
 
@@ -88,14 +88,14 @@ REHEARSALS = {
 
 
 @pytest.mark.parametrize("outcome", REHEARSALS)
-def test_without_a_model_it_is_told_whether_a_plan_was_tried_out(outcome: str) -> None:
+def test_without_a_model_the_answer_says_whether_the_plan_was_rehearsed(outcome: str) -> None:
     reason = "the machine is busy" if outcome == "not_possible" else ""
     facts = {"id": "plan-1", "title": "Degrees", "status": "waiting_for_review", "questions": [], "validated": True}
     saved = {"plan_saved": "plan-1", "evidence": "E1", "rehearsal": {"outcome": outcome, "reason": reason}}
     assert REHEARSALS[outcome] in planned("degree 1 and 3", None, [{**facts, **saved}])
 
 
-def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> None:
+def test_watching_clients_see_the_progress_without_repeats(talked: Talk) -> None:
     nodes = [(piece.data["node"], piece.data["status"]) for piece in talked.pieces(PieceKind.PLAN)]
     plan_id = event_data(talked)["plan_saved"]
     assert nodes == [
@@ -106,7 +106,7 @@ def test_those_who_watch_see_how_far_it_is_and_nothing_twice(talked: Talk) -> No
     assert nodes[0] == ("IngestReport", "started") and ("ValidateWorkspace", "finished") in nodes
 
 
-def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compiled(talked: Talk) -> None:
+def test_plan_written_by_a_model_is_fixed_saved_as_a_version_and_compiled(talked: Talk) -> None:
     text = plans.get(talked.lab, event_data(talked)["plan_saved"])["raw_markdown"]
 
     def answer(request: ChatRequest) -> list[Any]:
@@ -129,7 +129,7 @@ def test_what_a_model_writes_itself_is_mended_saved_as_another_version_and_compi
     assert talk.last(PieceKind.MESSAGE)["text"].count("✅") == 1
 
 
-def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
+def test_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
     made = plans.create_document(lab, title="t", goal="g", raw_markdown="x", session_id=None, actor=PERSON)["id"]
     wanted = {"title": "t", "goal": "g", "raw_markdown": "mine", "plan": made}
     with talking(lab, script([call("change_plan", **wanted)], ["No."])):
@@ -139,18 +139,18 @@ def test_a_plan_of_another_conversation_is_not_overwritten(lab: Lab) -> None:
     assert plans.get(lab, made)["raw_markdown"] == "x"
 
 
-def test_a_turn_is_stopped_at_once_while_a_plan_is_made(lab: Lab) -> None:
+def test_turn_stops_at_once_while_a_plan_is_made(lab: Lab) -> None:
     (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
     with talking(lab, script([call("create_plan", **GOAL)], ["Hello."])):
         talk = Talk(lab)
         sessions.say(lab, talk.id, "Plan it", Mode.PLAN, PERSON)
         wait_until(lambda: plans.page(lab, (), None, 9, None)[0], "the plan's record")
         assert sessions.stop(lab, talk.id, PERSON).status is SessionStatus.IDLE
-        assert talk.say("Hello?")[-1].data["why"] == "done"  # nothing holds up what comes next
+        assert talk.say("Hello?")[-1].data["why"] == "done"  # nothing blocks the next turn
 
 
 class Held:
-    """Plans by rules, once it is let go."""
+    """Plan by rules, once released."""
 
     name = "held"
 
@@ -163,7 +163,7 @@ class Held:
         return offline_model().answer(request)
 
 
-def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(lab: Lab) -> None:
+def test_stopped_turn_leaves_no_work_and_the_plan_can_be_continued(lab: Lab) -> None:
     (lab.paths.project / "fit.py").write_text((EXAMPLES / "bare-script/fit.py").read_text())
     held = Held()
     worker = PlanWorker(lab, lambda _plan: held)
@@ -176,19 +176,19 @@ def test_a_stopped_turn_leaves_no_plan_at_work_and_the_plan_can_be_gone_on_with(
     (plan,) = stored.every(lab.db.reader())
     assert (plan.compiling_by, plan.stopped_by) == (f"agent:{talk.id}", "person")
     held.go_on.set()
-    when_idle = wait_until(lambda: _at_rest(lab, plan.id), "the planner to leave off")
+    when_idle = wait_until(lambda: _when_idle(lab, plan.id), "the planner to leave off")
     assert (when_idle["status"], when_idle["error"]) == ("failed", "stopped by person")
     plans.compile_plan(lab, plan.id, plans.CompileOptions(rehearsal=False), PERSON)
-    assert wait_until(lambda: _at_rest(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
+    assert wait_until(lambda: _when_idle(lab, plan.id), "the plan", 120)["status"] == "waiting_for_review"
     worker.close()
 
 
-def _at_rest(lab: Lab, plan_id: str) -> dict[str, Any] | None:
+def _when_idle(lab: Lab, plan_id: str) -> dict[str, Any] | None:
     found = plans.get(lab, plan_id)
     return None if found["compiling_by"] else found["planning"]
 
 
-# What it may ask
+# Questions
 
 
 def test_questions_end_the_turn_and_the_fourth_is_refused(lab: Lab) -> None:
@@ -209,7 +209,7 @@ def test_questions_end_the_turn_and_the_fourth_is_refused(lab: Lab) -> None:
     assert talk.last(PieceKind.END)["why"] == "done"
 
 
-def test_questions_in_plain_words_count_and_a_model_that_asks_on_is_told_to_plan(lab: Lab) -> None:
+def test_questions_in_plain_text_count_and_the_model_is_told_to_plan(lab: Lab) -> None:
     model = script(["Which metric? Which data?"], ["Which seed? And which GPU?"], ["Then I assume the usual."])
     with talking(lab, model):
         talk = Talk(lab)
@@ -219,7 +219,7 @@ def test_questions_in_plain_words_count_and_a_model_that_asks_on_is_told_to_plan
     assert talk.last(PieceKind.END)["why"] == "done"
 
 
-def test_a_model_that_never_stops_asking_fails_its_turn(lab: Lab) -> None:
+def test_model_that_never_stops_asking_fails_its_turn(lab: Lab) -> None:
     model = script(*[["What? Why? How? When?"] for _ in range(9)])
     with talking(lab, model):
         talk = Talk(lab)
@@ -228,7 +228,7 @@ def test_a_model_that_never_stops_asking_fails_its_turn(lab: Lab) -> None:
     assert len(model.asked) == 3
 
 
-def test_a_saved_plan_begins_the_count_anew_and_agent_mode_has_none() -> None:
+def test_saved_plan_resets_the_question_count_and_agent_mode_has_none() -> None:
     def turn(number: int, mode: Mode, text: str, **result: str) -> list[Piece]:
         facts = {"session_id": "s", "turn": number, "time": ""}
         return [
@@ -244,16 +244,16 @@ def test_a_saved_plan_begins_the_count_anew_and_agent_mode_has_none() -> None:
 
 
 @pytest.mark.parametrize("text", ["Done.", "", "✅ Plan saved — ID: @plan-2", "✅ Plan saved — ID: @plan-1 !"])
-def test_the_last_line_is_exact(text: str) -> None:
+def test_last_line_is_exact(text: str) -> None:
     ended = text + with_saved_line(text, "plan-1")
     assert ended.splitlines()[-1] == "✅ Plan saved — ID: @plan-1"
     assert with_saved_line(ended, "plan-1") == ""
 
 
-# What it may do
+# Permissions
 
 
-def test_the_mode_holds_for_each_turn_also_when_it_is_switched(lab: Lab) -> None:
+def test_mode_holds_for_each_turn_even_when_switched(lab: Lab) -> None:
     start = call("create_run", command="echo hello")
     model = script([start], ["Started."], [start], ["I only plan."], [start], ["Started."])
     with talking(lab, model):
@@ -271,7 +271,7 @@ def test_the_mode_holds_for_each_turn_also_when_it_is_switched(lab: Lab) -> None
     assert "this is agent mode" in model.asked[4].messages[-1].text
 
 
-def test_a_mode_changed_in_mid_turn_holds_from_the_next_turn_on(lab: Lab) -> None:
+def test_mode_changed_mid_turn_holds_from_the_next_turn(lab: Lab) -> None:
     def answer(request: ChatRequest) -> list[Any]:
         if request.messages[-1].role == "user":
             sessions.update(lab, talk.id, {"mode": Mode.AGENT}, PERSON)
@@ -288,14 +288,14 @@ def test_a_mode_changed_in_mid_turn_holds_from_the_next_turn_on(lab: Lab) -> Non
     assert event_data(talk)["id"]
 
 
-def test_planning_has_only_tools_that_read_ask_or_keep_a_plan() -> None:
+def test_planning_has_only_tools_that_read_ask_or_save_a_plan() -> None:
     writing = {name for name, tool in CHAT_TOOLS[Mode.PLAN].items() if tool.writes}
     assert writing == {"create_plan", "change_plan", "compile_plan", "validate_plan"}
     assert {name for name, tool in TOOLS.items() if not tool.writes} < CHAT_TOOLS[Mode.PLAN].keys()
 
 
 @pytest.mark.parametrize("skill", ["agent-mode", "plan-mode"])
-def test_every_call_that_a_skill_shows_has_a_tool_in_its_place(skill: str) -> None:
+def test_every_call_in_a_skill_has_an_equivalent_tool(skill: str) -> None:
     text = (Path(labwright.__file__).parent / f"skills/builtin/{skill}/SKILL.md").read_text()
     calls = re.findall(r"(?:-X )?\b(GET|POST|PUT|PATCH|DELETE) \"?(?:\{\{server_url\}\})?(/[\w/{}<>_-]+)", text)
     calls += [("GET", path) for path in re.findall(r"curl -sf \{\{server_url\}\}(/\S+)", text)]

@@ -1,4 +1,4 @@
-"""A workflow without its code: values of its own classes pass through it, and nothing of it is imported."""
+"""A workflow without its code: values of its own classes pass through, and none of its code is imported."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def codeless_run(source: Path, description: dict[str, Any], done: list[str]) -> 
     return run(workflow, source / "store", concurrency=1, run_experiment=experiment, sealed=True)
 
 
-def test_it_does_what_the_workflow_does_and_imports_nothing_of_it(source: Path) -> None:
+def test_codeless_run_does_the_same_and_imports_nothing(source: Path) -> None:
     done: list[str] = []
     result = codeless_run(source, described(source), done)
     assert result.results == {"words": "6 kg [0.5, 0.5, 0.5]"}
@@ -134,7 +134,7 @@ def test_it_does_what_the_workflow_does_and_imports_nothing_of_it(source: Path) 
     assert MODULE not in sys.modules
 
 
-def test_what_was_done_is_not_done_again_and_changed_code_is(source: Path) -> None:
+def test_finished_work_is_not_repeated_but_changed_code_is(source: Path) -> None:
     codeless_run(source, described(source), [])
     done: list[str] = []
     codeless_run(source, described(source), done)
@@ -144,7 +144,7 @@ def test_what_was_done_is_not_done_again_and_changed_code_is(source: Path) -> No
     assert done == ["heavy"]
 
 
-def test_the_experiment_is_the_declared_one(source: Path) -> None:
+def test_experiment_is_the_declared_one(source: Path) -> None:
     step = next(
         step for step in without_code(described(source), lambda _id, _inputs: Sealed(0)).steps if step.id == "trained"
     )
@@ -156,7 +156,7 @@ def test_the_experiment_is_the_declared_one(source: Path) -> None:
     ]
 
 
-def test_a_grid_of_seeds_makes_runs_that_have_them() -> None:
+def test_grid_of_seeds_makes_runs_with_those_seeds() -> None:
     experiment = Experiment(name="noise", command="train --seed {seed}", grid={"seed": [1, 2]})
     assert [(run.seed, run.command) for run in listed_runs(experiment, {})] == [
         (seed, f"train --seed {seed}") for seed in (1, 2)
@@ -166,11 +166,11 @@ def test_a_grid_of_seeds_makes_runs_that_have_them() -> None:
 @pytest.mark.parametrize(
     "wrong", [{}, {"name": "x", "steps": [{}], "results": {}}, {"name": "x", "steps": 3, "results": {}}]
 )
-def test_a_description_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_description_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(Conflict):
         without_code(wrong, lambda _id, _inputs: Sealed(0))
 
 
-def test_a_class_that_a_value_names_is_not_looked_up() -> None:
+def test_class_named_by_a_value_is_not_looked_up() -> None:
     assert plain({"$dataclass": "os:nothing", "fields": {"a": {"$float": "inf"}}}) == {"a": float("inf")}
     assert plain({"$tuple": "subprocess:Popen", "items": [1, {"$path": "/x"}]}) == [1, "/x"]

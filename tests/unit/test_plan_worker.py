@@ -1,4 +1,4 @@
-"""The worker of plans: what it does if the machine fails during a compilation."""
+"""The plan worker: what it does if the machine fails during a compilation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.waiting import wait_until
 
 
 class Planner:
-    """None to be had, so many times."""
+    """A planner that is unavailable the first few times."""
 
     def __init__(self, failures: int) -> None:
         self._failures = failures
@@ -42,7 +42,7 @@ def lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Lab]:
 
 
 @pytest.mark.parametrize(("failures", "status"), [(3, "waiting_for_review"), (1_000_000, "failed")])
-def test_a_compilation_is_tried_again_and_given_up_in_the_end(lab: Lab, failures: int, status: str) -> None:
+def test_compilation_is_retried_and_finally_given_up(lab: Lab, failures: int, status: str) -> None:
     plan_id = plans.create_document(lab, title="t", goal=QUICK, raw_markdown="", session_id=None, actor=PERSON)["id"]
     plans.compile_plan(lab, plan_id, plans.CompileOptions(rehearsal=False), PERSON)
     worker = PlanWorker(lab, Planner(failures))

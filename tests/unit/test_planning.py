@@ -1,4 +1,4 @@
-"""From a goal to a handoff with the offline rules, on the example projects; what is broken on the way is refused."""
+"""From a goal to a handoff with the offline rules, on the example projects. Broken steps are refused."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.support.plan_workspaces import NAMES, planned
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_goal_of_each_example_becomes_a_handoff(tmp_path: Path, name: str) -> None:
+def test_goal_of_each_example_becomes_a_handoff(tmp_path: Path, name: str) -> None:
     plan = planned(tmp_path, name)
     state = plan.run()
     report = (plan.folder / "validation/report.md").read_text()
@@ -48,7 +48,7 @@ assert plan_state["status"] == "needs_input" and 1 <= len(plan_state["questions"
 """
 
 
-def test_the_public_surface_runs_as_written(tmp_path: Path) -> None:
+def test_public_api_example_runs_as_written(tmp_path: Path) -> None:
     code = "async def main():\n" + "".join(f"    {line}\n" for line in SNIPPET.splitlines())
     done = subprocess.run(
         [sys.executable, "-c", f"{code}\nimport asyncio\nasyncio.run(main())"],
@@ -59,7 +59,7 @@ def test_the_public_surface_runs_as_written(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_an_empty_goal_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+def test_empty_goal_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script")
     plan.goal = "  "
     with pytest.raises(Invalid):
@@ -67,7 +67,7 @@ def test_an_empty_goal_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     assert not list(plan.folder.iterdir())
 
 
-def test_an_answer_of_a_conversation_stands_before_what_it_corrects(tmp_path: Path) -> None:
+def test_answer_in_a_conversation_comes_before_what_it_corrects(tmp_path: Path) -> None:
     plan, session = planned(tmp_path, "bare-script"), AgentSession()
 
     def say(words: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ asyncio.run(mode.run(session=AgentSession(), user_input=sys.argv[2], on_event=di
 
 
 @pytest.mark.parametrize("node", [name for name in NODES if name != "FinalHandoffCheck"])
-def test_a_kill_in_a_node_repeats_no_finished_one(tmp_path: Path, node: str) -> None:
+def test_kill_in_a_node_repeats_no_finished_node(tmp_path: Path, node: str) -> None:
     plan = planned(tmp_path, "bare-script")
     done = subprocess.run([sys.executable, "-c", KILLED, str(plan.folder), plan.goal, node])
     assert done.returncode == -signal.SIGKILL
@@ -103,7 +103,7 @@ def test_a_kill_in_a_node_repeats_no_finished_one(tmp_path: Path, node: str) -> 
     assert began == list(NODES)[list(NODES).index(node) : -1]
 
 
-def test_a_rejection_runs_again_from_its_node_with_the_reason(tmp_path: Path) -> None:
+def test_rejection_repeats_from_its_node_with_the_reason(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script")
     plan.run()
     plan.mode.reject("use 2 seeds", "DraftImplementationPlan")
@@ -116,7 +116,7 @@ def test_a_rejection_runs_again_from_its_node_with_the_reason(tmp_path: Path) ->
     )
 
 
-def test_words_that_a_correction_replaces_are_not_listed_as_left_out(tmp_path: Path) -> None:
+def test_words_replaced_by_a_correction_are_not_listed_as_unread(tmp_path: Path) -> None:
     plan = planned(tmp_path, "bare-script", "degree 3 and 5, 3 seeds, gently, by test_mse")
     plan.run()
     plan.mode.reject("use 2 seeds, degree 1 and 4", "DraftImplementationPlan")
@@ -132,7 +132,7 @@ def test_words_that_a_correction_replaces_are_not_listed_as_left_out(tmp_path: P
     ("file", "words"),
     [("fit.py", "project's fit.py changed"), ("src/experiment/workflow.py", "src/experiment/workflow.py was changed")],
 )
-def test_a_byte_changed_after_approval_voids_it_and_says_what(tmp_path: Path, file: str, words: str) -> None:
+def test_one_byte_changed_after_approval_revokes_it_and_is_named(tmp_path: Path, file: str, words: str) -> None:
     plan = planned(tmp_path, "bare-script")
     plan.mode.approve(plan.run()["validated_digest"], "ada")
     assert plan.run()["ready_for_run"]

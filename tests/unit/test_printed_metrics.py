@@ -1,4 +1,4 @@
-"""What the scan sees printed, a run of a plan reads by the same names: else a plan would wait for it in vain."""
+"""A plan's run reads printed metrics by the names that the scan finds. Otherwise a plan would wait in vain."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LINES = [
 
 
 @pytest.mark.parametrize("line", LINES)
-def test_what_the_scan_sees_is_what_a_run_reads(tmp_path: Path, line: str) -> None:
+def test_scan_and_run_find_the_same_printed_metrics(tmp_path: Path, line: str) -> None:
     (tmp_path / "project").mkdir()
     code = f"import json\nfor e in range(3):\n    loss = 0.5; acc = 0.25\n    {line}\n"
     seen = {metric.name for metric in scanned(tmp_path / "project", {"train.py": code}).metrics}

@@ -1,4 +1,4 @@
-"""Looking back on a task: what is suggested, kept, and accepted."""
+"""Reflection after a task: what is suggested, stored and accepted."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ def suggested(lab: Lab, text: str = SAID) -> str:
     return str(suggestions.page(lab, None, None)[0]["id"])
 
 
-def test_a_suggestion_is_kept_with_its_template_and_told_as_an_event(lab: Lab) -> None:
+def test_suggestion_is_stored_with_its_template_and_reported_as_an_event(lab: Lab) -> None:
     with talking(lab, script([SAID], [SAID])):
         talk = Talk(lab)
         talk.say("Go")
-        talk.say("Again")  # what was suggested before is not kept twice
+        talk.say("Again")  # an earlier suggestion is not stored twice
     (found,) = suggestions.page(lab, talk.id, None)
     assert found["text"] == "each run cleans the data first. A script {{would}} do it once."
     assert (found["template"], found["status"]) == ("python clean.py\n", "pending")
@@ -68,7 +68,7 @@ def test_a_suggestion_is_kept_with_its_template_and_told_as_an_event(lab: Lab) -
         ("\n\n".join(f"💡 Workflow Improvement: number {n}" for n in range(9)), [f"number {n}" for n in range(5)]),
     ],
 )
-def test_what_counts_as_a_suggestion(text: str, found: list[str]) -> None:
+def test_valid_suggestions_are_recognized(text: str, found: list[str]) -> None:
     assert [one.text for one in suggestions_in(text)] == found
 
 
@@ -78,7 +78,7 @@ def test_suggestions_are_found_without_reading_every_conversation(lab: Lab, sess
     assert any("pieces_that_suggest" in row[-1] for row in plan)
 
 
-def test_accepted_into_a_skill_it_is_told_to_every_conversation(lab: Lab) -> None:
+def test_suggestion_accepted_into_a_skill_reaches_every_conversation(lab: Lab) -> None:
     made = suggested(lab)
     accepted = suggestions.accept_into_skill(lab, made, suggestions.SKILL, PERSON)
     assert (accepted["status"], accepted["accepted_into"]) == ("accepted", "skill workflow-improvements")
@@ -94,7 +94,7 @@ def test_accepted_into_a_skill_it_is_told_to_every_conversation(lab: Lab) -> Non
     assert suggestions.page(lab, None, suggestions.SuggestionStatus.PENDING) == []
 
 
-def test_a_kill_between_skill_and_note_writes_nothing_twice(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_between_skill_and_note_writes_nothing_twice(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     made = suggested(lab)
     with monkeypatch.context() as patched:
         patched.setattr(suggestions, "_answer", lambda *_: {})
@@ -103,7 +103,7 @@ def test_a_kill_between_skill_and_note_writes_nothing_twice(lab: Lab, monkeypatc
     assert skills.get(lab, "mine")["text"].count("do it once") == 1
 
 
-def test_built_in_skills_and_other_files_stay_as_they_are(lab: Lab) -> None:
+def test_built_in_skills_and_other_files_stay_unchanged(lab: Lab) -> None:
     made = suggested(lab)
     with pytest.raises(Forbidden):
         suggestions.accept_into_skill(lab, made, "agent-mode", PERSON)
@@ -119,7 +119,7 @@ def test_built_in_skills_and_other_files_stay_as_they_are(lab: Lab) -> None:
     assert (lab.paths.project / "templates/prepare.sh").read_text() == "python clean.py\n"
 
 
-def test_rules_suggest_a_sweep_when_commands_differ_in_values_alone(lab: Lab) -> None:
+def test_rules_suggest_a_sweep_if_commands_differ_only_in_values(lab: Lab) -> None:
     commands = [f"python train.py --lr {lr} --seed 1" for lr in (0.1, 0.01, 0.001)]
     starts = [[call("create_run", command=command)] for command in commands]
     with talking(lab, script(starts[0], ["On."], starts[1], ["On."], starts[2], ["On."], starts[2], ["On."])):
@@ -148,5 +148,5 @@ def test_rules_suggest_a_sweep_when_commands_differ_in_values_alone(lab: Lab) ->
         ["echo 'unclosed --lr 1"] * 3,
     ],
 )
-def test_rules_suggest_nothing_where_nothing_repeats(commands: list[str]) -> None:
+def test_rules_suggest_nothing_if_nothing_repeats(commands: list[str]) -> None:
     assert repeated(commands) is None

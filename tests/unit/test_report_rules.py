@@ -33,7 +33,7 @@ def kind(best: ConfigurationResult | None, baseline: ConfigurationResult | None,
     return compared(best, baseline, goal, "acc", 2).kind
 
 
-def test_what_is_said_of_the_difference_is_what_the_numbers_bear() -> None:
+def test_claimed_difference_is_supported_by_the_numbers() -> None:
     base = configuration(0.1, 0.50, 0.51, 0.49)
     assert kind(configuration(0.2, 0.90, 0.91, 0.89), base) == "beyond_noise"
     assert kind(configuration(0.2, 0.52, 0.40, 0.62), base) == "within_noise"
@@ -43,26 +43,26 @@ def test_what_is_said_of_the_difference_is_what_the_numbers_bear() -> None:
     assert kind(None, base) == kind(base, configuration(0.3)) == "no_value"
 
 
-def test_with_one_run_no_noise_is_told() -> None:
+def test_with_one_run_no_noise_is_claimed() -> None:
     words = compared(configuration(0.2, 0.9), configuration(0.1, 0.5), "max", "acc", 2).text
     assert "no noise can be told" in words and "more than the noise" not in words
 
 
-def test_seeds_that_all_give_the_same_number_tell_nothing_of_noise() -> None:
+def test_identical_seed_results_say_nothing_about_noise() -> None:
     assert kind(configuration(0.2, 0.9, 0.9), configuration(0.1, 0.5, 0.5)) == "no_noise"
 
 
-def test_less_is_better_where_that_is_the_goal() -> None:
+def test_lower_is_better_if_that_is_the_goal() -> None:
     found = compared(configuration(0.2, 0.1, 0.11), configuration(0.1, 0.5, 0.51), "min", "loss", 2)
     assert found.gain == pytest.approx(0.4) and found.kind == "beyond_noise"
 
 
-def test_the_best_of_many_is_said_to_be_chosen() -> None:
+def test_best_of_many_is_reported_as_chosen() -> None:
     best, base = configuration(0.2, 0.90, 0.91, 0.89), configuration(0.1, 0.50, 0.51, 0.49)
     assert "chosen among 9" in compared(best, base, "max", "acc", 9).text
 
 
-def test_a_mean_has_the_digits_that_its_deviation_leaves_certain() -> None:
+def test_mean_has_the_digits_that_its_deviation_supports() -> None:
     assert spread(configuration(0.1, 0.85692, 0.84111, 0.86)) == "0.853 ± 0.010 (n 3)"
     assert spread(configuration(0.1, 0.5)) == "0.5 (1 run)"
     assert spread(configuration(0.1)) == "–"
@@ -105,7 +105,7 @@ def findings(failed: int = 0) -> Findings:
         ("The team is happy", None, "takes a person"),
     ],
 )
-def test_a_criterion_is_ticked_by_the_numbers_and_with_them(text: str, met: bool | None, evidence: str) -> None:
+def test_criterion_is_ticked_by_the_numbers_and_shows_them(text: str, met: bool | None, evidence: str) -> None:
     found = findings()
     comparison = compared(found.best, found.baseline, found.goal, "val_acc", 2)
     (judged,) = judge((Criterion(text=text),), found, comparison)
@@ -113,7 +113,7 @@ def test_a_criterion_is_ticked_by_the_numbers_and_with_them(text: str, met: bool
     assert evidence in judged.evidence
 
 
-def test_a_failed_run_leaves_the_criterion_of_every_run_open() -> None:
+def test_failed_run_leaves_the_criterion_for_every_run_open() -> None:
     found = findings(failed=1)
     (judged,) = judge(
         (Criterion(text="Every run ends and reports val_acc"),), found, compared(None, None, "max", "", 0)
@@ -149,13 +149,13 @@ def test_foreign_text_stays_text_in_a_picture() -> None:
     assert any("<script>" in (element.text or "") for element in root.iter())
 
 
-def test_a_picture_of_one_value_or_of_equal_ones_can_be_drawn() -> None:
+def test_picture_of_one_or_equal_values_can_be_drawn() -> None:
     for values in ([5.0], [5.0, 5.0], [0.0, 0.0], [1e-30, 1e30]):
         ElementTree.fromstring(chart(y=of_numbers(values)).svg())
 
 
 @pytest.mark.parametrize("lines", [1, 4, 8])
-def test_the_legend_lies_above_the_plot_however_many_lines_it_names(lines: int) -> None:
+def test_legend_is_above_the_plot_however_many_lines_it_has(lines: int) -> None:
     points = [Point(x=1, y=4), Point(x=2, y=4, best=True)]
     names = [f"model_width {index}, optim_lr 0.001" for index in range(lines)]
     root = ElementTree.fromstring(chart(lines=[Line(name=name, points=points) for name in names]).svg())
@@ -167,7 +167,7 @@ def test_the_legend_lies_above_the_plot_however_many_lines_it_names(lines: int) 
     assert float(root.get("height", 0)) == HEIGHT + down
 
 
-def test_numbers_that_differ_by_ratio_are_on_a_logarithmic_axis_and_words_one_by_one() -> None:
+def test_ratio_scaled_numbers_get_a_log_axis_and_words_are_categories() -> None:
     scale, _places = of_parameter([0.001, 0.01, 1.0])
     assert scale.log and [words for _value, words in scale.ticks] == ["0.001", "0.01", "1"]
     assert not of_parameter([1, 2, 3])[0].log

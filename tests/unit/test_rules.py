@@ -1,4 +1,4 @@
-"""Each rule by itself: when it alarms, when it keeps quiet, and that it says a thing once."""
+"""Each rule by itself: when it raises an alert, when it does not, and that it reports each problem once."""
 
 from __future__ import annotations
 

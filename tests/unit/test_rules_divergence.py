@@ -1,4 +1,4 @@
-"""Divergence: thirty healthy curves raise no alarm, fifteen sick ones do."""
+"""Divergence: thirty healthy curves raise no alert, fifteen sick ones do."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def with_outliers(curve: Curve, share: float, size: float) -> Curve:
 
 
 def warm_up(length: int, peak: float) -> Curve:
-    """The rate rises first, and the loss with it."""
+    """The learning rate rises first, and the loss with it."""
     falling = decay(peak, 0.4, 400)
     return lambda chance, step: 2.3 + (peak - 2.3) * step / length if step < length else falling(chance, step - length)
 
 
 def restarts(period: int, height: float, pace: float) -> Curve:
-    """A rate with warm restarts throws the loss back at once; it falls again."""
+    """Warm restarts of the learning rate throw the loss back; it falls again."""
     return lambda _, step: 0.2 + 2 * math.exp(-step / 500) + height * math.exp(-(step % period) / pace)
 
 
@@ -49,7 +49,7 @@ def waves(period: int, low: float, high: float) -> Curve:
 
 
 def game(period: int, swing: float, drift: float) -> Curve:
-    """Two networks against each other: swings of changing height, and a slow rise."""
+    """Two networks compete: swings of changing height, and a slow rise."""
     return lambda chance, step: (
         (1.0 + drift * step / STEPS + swing * abs(math.sin(step / period) + 0.4 * math.sin(step / period / 3.7)))
         * math.exp(chance.gauss(0, 0.3))
@@ -61,7 +61,7 @@ def heavy_tailed(curve: Curve) -> Curve:
 
 
 def epochs(length: int) -> Curve:
-    """A small fall at each epoch's begin and a saw inside it."""
+    """A small drop at each epoch start and a sawtooth inside it."""
     return lambda _, step: 2.0 * 0.7 ** (step // length) + 0.1 + 0.05 * (step % length) / length
 
 
@@ -100,7 +100,7 @@ HEALTHY: list[tuple[str, str, Curve]] = [
 
 
 def grows_to(level: float, start: float, pace: int = 400) -> Curve:
-    """A term that is nothing at first and settles at its level."""
+    """A term that starts at zero and settles at its level."""
     return lambda _, step: start + (level - start) * (1 - math.exp(-step / pace))
 
 
@@ -119,7 +119,7 @@ SMALL_TERMS: list[tuple[str, str, Curve]] = [
 
 
 def after(step: int, healthy: Curve, sick: Callable[[int], float]) -> Curve:
-    """Sick from `step` on: times what it was."""
+    """Sick from `step` on: multiplied by a factor."""
     return lambda chance, now: healthy(chance, now) * (sick(now - step) if now >= step else 1.0)
 
 
@@ -158,7 +158,7 @@ SICK: list[tuple[str, str, int, Curve]] = [
 ]
 
 
-# name, key, points, where the sickness begins, curve
+# name, key, points, where the divergence starts, curve
 SLOW_OR_SHORT: list[tuple[str, str, int, int, Curve]] = [
     ("creeps up 90 times", "loss", 2500, 1000, after(1000, FALLING, lambda s: 90 ** (s / 1500))),
     ("creeps up 20 times", "loss", 7000, 1000, after(1000, FALLING, lambda s: 20 ** (s / 6000))),
@@ -285,7 +285,7 @@ def test_a_curve_that_recovered_may_alarm_again() -> None:
 @pytest.mark.parametrize("begins", [0.2, 0.75, 0.9])
 @pytest.mark.parametrize("period", [80, 160, 300])
 def test_a_wave_is_not_reported_at_each_crest(period: int, begins: float) -> None:
-    """Its first rise may be an illness; of the next ones it is known that they pass."""
+    """Its first rise may be a divergence; the next ones are known to pass."""
     wave = waves(period, 0.2, 1.8)
     for seed in range(3):
         assert len(alarms(noisy(lambda c, s: wave(c, s + int(begins * period)), 0.05), seed)) <= 1, f"seed {seed}"

@@ -1,4 +1,4 @@
-"""How runs end that no sidecar tells the end of, and that a rebuilt database tells the same of them."""
+"""How runs end without a sidecar's report, and that a rebuilt database shows the same ends."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def orphan(lab: Lab, *events: dict[str, Any], **fields: Any) -> Run:
-    """A run whose supervisor and job are gone; `events` are what its sidecar had time to say."""
+    """A run without supervisor and job. `events` are the reports its sidecar had written."""
     run = make_run(lab, "orphan", **fields)
     run = move(lab, run, RunStatus.QUEUED, RunStatus.LAUNCHING, run_dir=lab.paths.run(run.id).dir)
     make_run_folder(lab, run)
@@ -63,7 +63,7 @@ def stopping(why: str) -> dict[str, Any]:
         ([stopping("stop")], RunStatus.STOPPED, "stopped on request"),
     ],
 )
-def test_an_orphan_that_is_gone_ended_as_its_sidecar_had_set_out_to_end_it(
+def test_dead_orphan_ends_as_its_sidecar_intended(
     lab: Lab, said: list[dict[str, Any]], status: RunStatus, reason: str
 ) -> None:
     run = orphan(lab, *said, time_limit_seconds=60)
@@ -74,7 +74,7 @@ def test_an_orphan_that_is_gone_ended_as_its_sidecar_had_set_out_to_end_it(
 
 
 @pytest.mark.parametrize("said", [[], [stopping("time_limit")], [stopping("stop")]])
-def test_a_rebuilt_database_tells_the_same_end_and_the_same_alerts(tmp_path: Path, said: list[dict[str, Any]]) -> None:
+def test_rebuilt_database_shows_the_same_end_and_alerts(tmp_path: Path, said: list[dict[str, Any]]) -> None:
     alert = {"event": "alert", "rule": "stall", "message": "quiet", "severity": "warning", "choices": ["ignore"]}
     with lab_in(tmp_path / "project") as lab:
         run = orphan(lab, {**alert, "time": time.time() - 5}, *said, time_limit_seconds=60)
@@ -96,7 +96,7 @@ def told(lab: Lab, run: Run) -> list[tuple[str, str]]:
     return [(alert.id, alert.created_at) for alert in alerts.pending_of_run(lab.db.reader(), run.id)]
 
 
-def test_late_evidence_is_stronger_than_what_the_server_had_given_up(lab: Lab) -> None:
+def test_late_evidence_overrides_a_run_that_was_given_up(lab: Lab) -> None:
     run = orphan(lab)
     recover(lab, run)
     facts = json.loads(Path(lab.paths.run(run.id).end).read_text())
@@ -105,7 +105,7 @@ def test_late_evidence_is_stronger_than_what_the_server_had_given_up(lab: Lab) -
     assert found(lab, run).status is RunStatus.FINISHED
 
 
-def test_a_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> None:
+def test_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> None:
     run = orphan(lab)
     paths = lab.paths.run(run.id)
     facts = {"attempt": 1, "status": "finished", "reason": "", "exit_code": 0, "signal": None, "error": None}
@@ -122,10 +122,8 @@ def test_a_run_whose_metrics_are_still_read_says_that_it_has_ended(lab: Lab) -> 
     assert found(lab, run).status_reason == "" and found(lab, run).summary["loss"]["step"] == 1999
 
 
-def test_the_end_of_a_run_on_slurm_that_was_given_up_is_heard_while_the_server_goes_on(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its node may have been cut off for a while; nothing but the file tells."""
+def test_end_of_a_given_up_slurm_run_is_noticed_later(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its node may have been cut off for a while; only the file shows the end."""
     monkeypatch.setattr("labwright.compute.engine._LOST_CHECK_SECONDS", 0.0)
     run = move(lab, orphan(lab), RunStatus.LOST, launcher=SLURM)
     engine = RunEngine(lab)
@@ -138,7 +136,7 @@ def test_the_end_of_a_run_on_slurm_that_was_given_up_is_heard_while_the_server_g
 
 
 @pytest.mark.parametrize("after_a_kill", [False, True])
-def test_a_run_whose_code_is_gone_fails_with_that_reason(lab: Lab, after_a_kill: bool) -> None:
+def test_run_whose_code_is_missing_fails_with_that_reason(lab: Lab, after_a_kill: bool) -> None:
     run = make_run(lab, "gone", use_snapshot=True)
     with lab.db.transaction() as tx:
         run = runs.change(tx, run, replace(run, snapshot={"hash": "0" * 64}), "system")
@@ -152,12 +150,12 @@ def test_a_run_whose_code_is_gone_fails_with_that_reason(lab: Lab, after_a_kill:
     assert "no snapshot" in str(failed.error)
 
 
-def test_a_line_with_an_impossible_time_stops_nobody(lab: Lab) -> None:
+def test_event_with_an_impossible_time_does_no_harm(lab: Lab) -> None:
     run = orphan(lab, {"event": "alert", "time": 1e300, "rule": "r", "message": "m", "severity": "info", "choices": []})
     assert found(lab, run).status is RunStatus.RUNNING
 
 
-def test_a_time_that_was_read_is_written_the_same() -> None:
+def test_time_survives_reading_and_writing() -> None:
     for millisecond in range(1000):
         text = f"2026-11-16T10:00:00.{millisecond:03d}Z"
         assert rfc3339(epoch_seconds(text)) == text

@@ -1,4 +1,4 @@
-"""The one table of moves: every legal one works, every other one raises."""
+"""The table of moves: every legal move works, every other one raises."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from labwright.domain.errors import IllegalMove
 from labwright.domain.run import ACTIVE, MOVES, TERMINAL, GpuwrapConfig, Run, RunStatus
 
-# Written out by hand from DESIGN.md, so that a slip in the table shows.
+# Written by hand from DESIGN.md, to catch a mistake in the table.
 LEGAL = {
     "ready": {"queued", "stopped", "failed"},
     "queued": {"launching", "stopped", "failed"},
@@ -30,7 +30,7 @@ def a_run(status: RunStatus = RunStatus.READY, **facts: object) -> Run:
 
 
 @pytest.mark.parametrize(("before", "to"), list(product(RunStatus, RunStatus)))
-def test_a_run_makes_exactly_the_moves_of_the_table(before: RunStatus, to: RunStatus) -> None:
+def test_run_makes_exactly_the_moves_of_the_table(before: RunStatus, to: RunStatus) -> None:
     run = a_run(before)
     if to.value in LEGAL[before.value]:
         assert run.move(to).status is to
@@ -39,26 +39,26 @@ def test_a_run_makes_exactly_the_moves_of_the_table(before: RunStatus, to: RunSt
             run.move(to)
 
 
-def test_the_table_names_every_status() -> None:
+def test_table_names_every_status() -> None:
     assert {status.value for status in MOVES} == set(LEGAL)
 
 
-def test_an_ended_run_stays_as_it_is_unless_it_was_only_lost() -> None:
+def test_ended_run_cannot_change_unless_it_was_lost() -> None:
     assert {status for status in TERMINAL if MOVES[status]} == {RunStatus.LOST}
     assert not ACTIVE & TERMINAL
 
 
-def test_a_move_forgets_the_reason_of_the_status_before() -> None:
+def test_move_clears_the_reason_of_the_previous_status() -> None:
     waiting = a_run(RunStatus.LAUNCHING).move(RunStatus.WAITING, status_reason="all GPUs are busy")
     assert waiting.move(RunStatus.RUNNING).status_reason == ""
 
 
-def test_a_status_cannot_be_changed_as_a_mere_fact() -> None:
+def test_status_cannot_be_changed_as_a_plain_field() -> None:
     with pytest.raises(IllegalMove):
         a_run().evolve(status=RunStatus.FINISHED)
 
 
-def test_a_run_comes_back_from_json_as_it_was() -> None:
+def test_run_survives_json() -> None:
     run = a_run(
         tags=("a", "b"),
         gpuwrap_config=GpuwrapConfig(retries=3),
@@ -69,5 +69,5 @@ def test_a_run_comes_back_from_json_as_it_was() -> None:
     assert Run.from_dict(json.loads(run.to_json())) == run
 
 
-def test_a_record_of_a_newer_labwright_is_read_without_the_fields_it_added() -> None:
+def test_record_of_a_newer_version_is_read_without_its_new_fields() -> None:
     assert Run.from_dict({**a_run().to_dict(), "field_of_the_future": 1}) == a_run()

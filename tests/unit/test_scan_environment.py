@@ -1,4 +1,4 @@
-"""The environment of a project: what is there is used, what is not is made, nothing is executed."""
+"""The environment of a project: an existing one is used, a missing one is created, nothing is executed."""
 
 # ruff: noqa: E501 - small projects, written as their authors would
 from __future__ import annotations
@@ -15,7 +15,7 @@ BOMB = "#!/bin/sh\ntouch {}/executed\n"
 
 
 def tools(folder: Path, *names: str) -> str:
-    """A PATH with only these commands, each of which leaves a mark if it is run."""
+    """Return a PATH with only these commands, each of which leaves a mark if it is run."""
     bin_ = folder.parent / "bin"
     bin_.mkdir(exist_ok=True)
     for name in names:
@@ -47,7 +47,7 @@ def make_venv(folder: Path, *packages: str, version: str = "3.12.1", line: str =
 
 
 @pytest.mark.parametrize("name", [".venv", "venv", "env", "my env"])
-def test_a_venv_in_the_project_is_activated(project: Path, name: str) -> None:
+def test_venv_in_the_project_is_activated(project: Path, name: str) -> None:
     make_venv(project / name, "numpy", line="version_info" if name == "venv" else "version")
     found = environment(project, "uv", "python3")
     assert found.chosen and (found.chosen.kind, found.chosen.version) == ("venv", "3.12.1")
@@ -56,20 +56,20 @@ def test_a_venv_in_the_project_is_activated(project: Path, name: str) -> None:
     assert (found.create, found.notes, found.word) == ("", (), "venv")
 
 
-def test_a_venv_behind_a_link_is_the_projects_own(project: Path) -> None:
-    """Shared by several projects: it is used, and no other is made in its place."""
+def test_venv_behind_a_link_is_the_projects_own(project: Path) -> None:
+    """Several projects may share it: it is used, and not replaced."""
     make_venv(project.parent / "shared", "numpy")
     (project / ".venv").symlink_to(project.parent / "shared")
     found = environment(project, "uv", "python3")
     assert found.chosen and found.chosen.activation == "source .venv/bin/activate && " and not found.create
 
 
-def test_what_a_venv_lacks_is_said(project: Path) -> None:
+def test_packages_missing_in_a_venv_are_reported(project: Path) -> None:
     make_venv(project / ".venv")
     assert "lacks numpy" in environment(project).notes[0]
 
 
-def test_a_conda_environment_that_the_project_names_is_found(project: Path) -> None:
+def test_conda_environment_named_by_the_project_is_found(project: Path) -> None:
     write(
         project,
         {"environment.yml": "name: nets\ndependencies:\n  - python=3.10\n  - numpy>=1\n  - pip:\n    - einops\n"},
@@ -81,14 +81,14 @@ def test_a_conda_environment_that_the_project_names_is_found(project: Path) -> N
     assert (found.files[0].packages, found.files[0].requires_python) == (("numpy", "einops"), "=3.10")
 
 
-def test_micromamba_by_its_root_prefix(project: Path) -> None:
+def test_micromamba_environment_is_found_by_its_root_prefix(project: Path) -> None:
     write(project, {"environment.yml": "name: nets\n"})
     write(project.parent / "micromamba/envs/nets/conda-meta", {"python-3.9.1-0.json": "{}"})
     found = environment(project, MAMBA_ROOT_PREFIX=str(project.parent / "micromamba"))
     assert (found.activation, found.word) == ("micromamba run -n nets ", "conda")
 
 
-def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) -> None:
+def test_active_venv_counts_only_if_it_has_the_imported_packages(project: Path) -> None:
     make_venv(project.parent / "other")
     assert environment(project, "uv", VIRTUAL_ENV=str(project.parent / "other")).chosen is None
     make_venv(project.parent / "third", "numpy")
@@ -97,12 +97,12 @@ def test_an_active_venv_counts_only_if_it_has_what_is_imported(project: Path) ->
 
 
 def whole(create: str) -> str:
-    """With what makes it safe from kills around it."""
+    """Return the command with its protection against kills."""
     begin = "umask 022 && { [ ! -e .venv.unfinished ] || rm -rf .venv; } && touch .venv.unfinished"
     return f"{begin} && {create} && mv .venv.unfinished .venv/labwright.new"
 
 
-def test_one_that_a_kill_left_half_made_is_none(project: Path) -> None:
+def test_half_made_environment_does_not_count(project: Path) -> None:
     make_venv(project / ".venv", "numpy")
     write(project, {".venv/lib/tool.py": "", ".venv.unfinished": ""})
     found = scan_project(project, environ={"PATH": tools(project, "uv")})
@@ -129,7 +129,7 @@ def test_one_that_a_kill_left_half_made_is_none(project: Path) -> None:
         ({}, ["uv"], "uv venv .venv && source .venv/bin/activate && uv pip install numpy"),
     ],
 )  # fmt: skip
-def test_without_an_environment_the_commands_to_make_one(
+def test_without_an_environment_there_are_commands_to_make_one(
     project: Path, files: dict[str, str], there: list[str], create: str
 ) -> None:
     write(project, files)
@@ -152,14 +152,14 @@ def test_without_uv_conda_goes_before_pip(project: Path) -> None:
     assert (found.activation, found.word) == (run, "conda")
 
 
-def test_a_script_of_the_standard_library_needs_no_environment(project: Path) -> None:
+def test_standard_library_script_needs_no_environment(project: Path) -> None:
     write(project, {"train.py": TRAIN.replace(", numpy", "")})
     found = environment(project, "python3", "uv")
     assert found.chosen and found.chosen.kind == "system"
     assert found.activation == ""
 
 
-def test_what_a_script_of_no_known_kind_imports_counts_where_there_is_no_other(project: Path) -> None:
+def test_imports_of_a_script_of_unknown_kind_count_if_there_is_no_other(project: Path) -> None:
     (project / "train.py").unlink()
     script = "import numpy, sys\nif __name__ == '__main__':\n    print('error:', numpy.abs(float(sys.argv[1])))\n"
     write(project, {"walk.py": script})
@@ -167,7 +167,7 @@ def test_what_a_script_of_no_known_kind_imports_counts_where_there_is_no_other(p
     assert found.chosen is None and "numpy" in found.create
 
 
-def test_a_run_command_is_put_together_from_all_of_it(project: Path) -> None:
+def test_run_command_combines_all_parts(project: Path) -> None:
     make_venv(project / ".venv", "numpy")
     scan = scan_project(project, environ={"PATH": ""})
     command = run_command(scan.entry_points[0], scan.environment, {"lr": 1e-05})
@@ -175,7 +175,7 @@ def test_a_run_command_is_put_together_from_all_of_it(project: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "setup.cfg", "environment.yml", "setup.py", "Pipfile"])
-def test_a_broken_file_does_not_stop_the_scan(project: Path, name: str) -> None:
+def test_broken_file_does_not_stop_the_scan(project: Path, name: str) -> None:
     write(project, {name: "]][[ = : {{ \x07 %%\n\t- a\n"})
     scan = scan_project(project, environ={"PATH": ""})
     assert scan.entry_points

@@ -1,4 +1,4 @@
-"""Flags are read as the script takes them, in every style people write them."""
+"""Flags are read as the script defines them, in every common style."""
 
 # ruff: noqa: E501 - small projects, written as their authors would
 from __future__ import annotations
@@ -11,7 +11,7 @@ from labwright.planning.scan import Role, SetBy
 from tests.support.scanning import facts, scanned, settable
 
 
-def test_argparse_with_everything_it_has(tmp_path: Path) -> None:
+def test_argparse_with_all_its_features(tmp_path: Path) -> None:
     entry = scanned(
         tmp_path,
         {
@@ -145,8 +145,8 @@ def test_argparse_subparsers_give_each_command_its_flags(tmp_path: Path) -> None
     }  # fmt: skip
 
 
-def test_arguments_that_classes_register_are_found_behind_a_registry(tmp_path: Path) -> None:
-    """As in fairseq: which class adds its arguments shows only at run time."""
+def test_arguments_registered_by_classes_are_found_behind_a_registry(tmp_path: Path) -> None:
+    """As in fairseq: only the run decides which class adds its arguments."""
     entry = scanned(
         tmp_path,
         {
@@ -182,7 +182,7 @@ def test_arguments_that_classes_register_are_found_behind_a_registry(tmp_path: P
     assert list(settable(entry)) == ["arch", "hidden_size"]
 
 
-def test_an_argument_without_a_name_is_said(tmp_path: Path) -> None:
+def test_argument_without_a_name_is_reported(tmp_path: Path) -> None:
     code = "import argparse, sys\np = argparse.ArgumentParser()\np.add_argument('--' + sys.argv[1])\np.parse_args()\n"
     assert "made at run time" in scanned(tmp_path, {"train.py": code}).notes[0]
 
@@ -332,7 +332,7 @@ def test_tyro_and_fire_read_signatures(tmp_path: Path) -> None:
     "hostile",
     ["'a' * 10 ** 12", "9 ** 9 ** 9", "-" * 30 + "1", "(" * 80 + "1" + ")" * 80, "1 << 10 ** 9", "1e308 * 1e308"],
 )
-def test_a_default_cannot_stall_or_blow_up_the_scan(tmp_path: Path, hostile: str) -> None:
+def test_default_cannot_stall_or_blow_up_the_scan(tmp_path: Path, hostile: str) -> None:
     code = (
         f"import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr', default={hostile})\np.parse_args()\n"
     )

@@ -207,7 +207,7 @@ def test_nanogpt_with_its_configurator(tmp_path: Path) -> None:
     assert [metric.name for metric in entry.metrics] == ["loss", "train_loss", "val_loss"]
 
 
-def test_bare_globals_are_told_as_not_settable(tmp_path: Path) -> None:
+def test_bare_globals_are_reported_as_not_settable(tmp_path: Path) -> None:
     code = "import os\nLR = 0.1\nSTEPS = int(os.environ.get('STEPS', '5'))\nfor i in range(STEPS):\n    print('loss', LR)\n"
     entry = scanned(tmp_path, {"train.py": code})
     assert {flag.name: (flag.set_by, flag.option) for flag in entry.flags} == {

@@ -46,7 +46,7 @@ from tests.support.scanning import scanned
         ('y = math.log(loss); torch.log(loss)', []),
     ],
 )  # fmt: skip
-def test_metrics_are_seen_in(tmp_path: Path, line: str, names: list[str]) -> None:
+def test_metrics_are_found_in(tmp_path: Path, line: str, names: list[str]) -> None:
     code = (
         "import json, sys, logging, math, wandb, labwright, mlflow, torch\n"
         "def evaluate():\n    return {'val_loss': 1.0, 'val_acc': 2.0}\n"
@@ -56,7 +56,7 @@ def test_metrics_are_seen_in(tmp_path: Path, line: str, names: list[str]) -> Non
     assert [metric.name for metric in scanned(tmp_path, {"train.py": code}).metrics] == names
 
 
-def test_a_metric_says_where_and_how(tmp_path: Path) -> None:
+def test_metric_says_where_and_how_it_is_reported(tmp_path: Path) -> None:
     code = "import wandb\nfor step in range(3):\n    wandb.log({'loss': 1.0})\n"
     metric = scanned(tmp_path, {"train.py": code}).metrics[0]
     assert (metric.where, metric.how, metric.direction) == ("train.py:3", "wandb.log", "minimize")
@@ -84,14 +84,14 @@ def test_directions(name: str, direction: str | None) -> None:
         ("model.to(args.device)", False),
     ],
 )
-def test_code_that_takes_a_gpu_for_granted_is_told(tmp_path: Path, line: str, needs: bool) -> None:
+def test_code_that_requires_a_gpu_is_reported(tmp_path: Path, line: str, needs: bool) -> None:
     entry = scanned(
         tmp_path, {"train.py": f"import torch\ndef main():\n    {line}\nif __name__ == '__main__':\n    main()\n"}
     )
     assert bool(entry.cuda_only) is needs
 
 
-def test_a_device_flag_is_a_way_out(tmp_path: Path) -> None:
+def test_device_flag_avoids_the_gpu_requirement(tmp_path: Path) -> None:
     code = """
         import argparse
         p = argparse.ArgumentParser()

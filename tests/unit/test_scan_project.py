@@ -1,4 +1,4 @@
-"""The whole scan: what is started, what is left out, and that nothing can hurt it."""
+"""The whole scan: entry points, excluded files, and robustness."""
 
 # ruff: noqa: E501 - small projects, written as their authors would
 from __future__ import annotations
@@ -37,12 +37,12 @@ def test_entry_points_are_ranked_with_reasons(tmp_path: Path) -> None:
     assert "the name train" in found.entry_points[0].reasons
 
 
-def test_a_script_in_a_folder_with_a_space_is_one_word_of_the_command(tmp_path: Path) -> None:
+def test_script_in_a_folder_with_a_space_is_one_word_of_the_command(tmp_path: Path) -> None:
     (entry,) = scan(tmp_path, {"my code/train.py": SCRIPT}).entry_points
     assert entry.command == "python 'my code/train.py'"
 
 
-def test_a_bare_script_is_found_whatever_its_name(tmp_path: Path) -> None:
+def test_bare_script_is_found_whatever_its_name(tmp_path: Path) -> None:
     head = "import os\nLR = float(os.environ.get('LR', '0.1'))\n"
     loop = "for step in range(3):\n    print(f'loss={LR / (step + 1)}')\n"
     files = {"digits.py": head + loop, "constants.py": head}
@@ -50,7 +50,7 @@ def test_a_bare_script_is_found_whatever_its_name(tmp_path: Path) -> None:
     assert (entry.path, [flag.name for flag in entry.flags]) == ("digits.py", ["lr"])
 
 
-def test_modules_and_console_scripts(tmp_path: Path) -> None:
+def test_modules_and_console_scripts_are_found(tmp_path: Path) -> None:
     found = scan(
         tmp_path,
         {
@@ -74,7 +74,7 @@ def test_modules_and_console_scripts(tmp_path: Path) -> None:
     assert cli and [flag.name for flag in cli.flags] == ["wd"]
 
 
-def test_the_scan_survives_a_trip_through_json(tmp_path: Path) -> None:
+def test_scan_survives_json(tmp_path: Path) -> None:
     found = scan(tmp_path, {"train.py": SCRIPT, "environment.yml": "name: x\n"})
     assert json.loads(json.dumps(found.to_dict()))["entry_points"][0]["flags"][0]["option"] == "--lr"
 
@@ -97,7 +97,7 @@ def test_nothing_of_the_project_is_run(tmp_path: Path) -> None:
     assert not mark.exists()
 
 
-def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
+def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -129,7 +129,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path) -> None:
     assert "deep_train.py" in reasons
 
 
-def test_limits_hold_and_are_said(tmp_path: Path) -> None:
+def test_limits_hold_and_are_reported(tmp_path: Path) -> None:
     files = {f"data/{index}.txt": "x" for index in range(60)} | {
         "train.py": SCRIPT,
         "a/b/c/deep.py": SCRIPT,
@@ -145,7 +145,7 @@ def test_limits_hold_and_are_said(tmp_path: Path) -> None:
     assert not scan(tmp_path, {}, ScanLimits(seconds=0)).complete
 
 
-def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+def test_missing_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(Invalid):
         scan_project(tmp_path / "nowhere")
 
@@ -163,7 +163,7 @@ def test_two_thousand_files_take_less_than_two_seconds(tmp_path: Path) -> None:
     assert time.process_time() - started < 2
 
 
-def test_yaml_that_grows_is_not_expanded(tmp_path: Path) -> None:
+def test_exponential_yaml_is_not_expanded(tmp_path: Path) -> None:
     bomb = "a: &a [x, x]\n" + "".join(
         f"{chr(98 + n)}: &{chr(98 + n)} [*{chr(97 + n)}, *{chr(97 + n)}]\n" for n in range(24)
     )
@@ -172,7 +172,7 @@ def test_yaml_that_grows_is_not_expanded(tmp_path: Path) -> None:
     assert "aliases" in why(found)["config.yaml"]
 
 
-def test_earlier_launches(tmp_path: Path) -> None:
+def test_earlier_launches_are_found(tmp_path: Path) -> None:
     write(
         tmp_path,
         {
@@ -213,7 +213,7 @@ def test_evaluation_files_are_listed_for_protection(tmp_path: Path) -> None:
     assert {file.path for file in found.evaluation_files} == {"eval.py", "nets/metrics.py", "data/test.csv"}
 
 
-def test_the_shortest_rehearsal_comes_first(tmp_path: Path) -> None:
+def test_shortest_rehearsal_comes_first(tmp_path: Path) -> None:
     code = SCRIPT.replace(
         "p.parse_args()",
         "[p.add_argument(n, type=int) for n in ()]\n    p.add_argument('--epochs', type=int)\n    p.add_argument('--debug', action='store_true')\n    p.add_argument('--max-steps', type=int)",
@@ -224,7 +224,7 @@ def test_the_shortest_rehearsal_comes_first(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_commands_are_typed_as_each_style_wants_them(tmp_path: Path) -> None:
+def test_commands_follow_each_flag_style(tmp_path: Path) -> None:
     code = "import os\nLR = float(os.environ.get('LR', '1'))\nNAME = os.environ.get('NAME', '')\nSIZE = 3\nfor i in range(3):\n    print('loss', i)\n"
     entry = scanned(tmp_path, {"train.py": code})
     assert run_command(entry, Environment(), {"lr": 0.1, "name": "a b"}) == "LR=0.1 NAME='a b' python train.py"
@@ -235,7 +235,7 @@ def test_commands_are_typed_as_each_style_wants_them(tmp_path: Path) -> None:
         run_command(entry, Environment(), {"depth": 4})
 
 
-def test_switches_and_subcommands_go_where_they_belong(tmp_path: Path) -> None:
+def test_switches_and_subcommands_have_the_right_position(tmp_path: Path) -> None:
     code = """
         import argparse
         p = argparse.ArgumentParser()
@@ -252,9 +252,7 @@ def test_switches_and_subcommands_go_where_they_belong(tmp_path: Path) -> None:
     assert run_command(entry, Environment(), {"ema": False}) == "python train.py fit --no-ema"
 
 
-def test_a_script_that_did_not_change_is_read_once_and_one_that_did_is_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unchanged_script_is_read_once_and_a_changed_one_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     real = project_scan.read_entry_points
 
@@ -269,7 +267,7 @@ def test_a_script_that_did_not_change_is_read_once_and_one_that_did_is_read_agai
     first, second = scan_project(tmp_path), scan_project(tmp_path)
     assert read == ["once"] and (first.entry_points, first.skipped) == (second.entry_points, second.skipped)
     times = script.stat()
-    script.write_text(script.read_text().replace("--lr", "--wd"))  # as long as before
+    script.write_text(script.read_text().replace("--lr", "--wd"))  # the same length as before
     os.utime(script, ns=(times.st_atime_ns, times.st_mtime_ns))
     (entry,) = scan_project(tmp_path).entry_points
     assert [flag.name for flag in entry.flags] == ["wd"] and read == ["once"] * 2

@@ -1,4 +1,4 @@
-"""Which queued runs start now: properties of the choice, whatever the queues look like."""
+"""Which queued runs start now: properties of the choice, for any queues."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def candidate(
 
 
 def in_order(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
-    """As the database hands them out: by priority, then arrival, for each sweep."""
+    """Return the runs as the database does: by priority, then arrival, for each sweep."""
     queues: dict[str, list[Candidate]] = {}
     for one in sorted(candidates, key=lambda c: (-c.priority, c.queued_at)):
         queues.setdefault(one.group, []).append(one)
@@ -67,7 +67,7 @@ parallel = st.dictionaries(st.sampled_from(GROUPS[1:]), st.integers(0, 3))
 
 
 @given(queues_of_runs(), capacities, loads, parallel)
-def test_never_more_than_there_is_room_for(
+def test_capacity_is_never_exceeded(
     queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]], limits: dict[str, int]
 ) -> None:
     chosen = pick(queued, capacity, active, limits)
@@ -85,7 +85,7 @@ def test_never_more_than_there_is_room_for(
 
 
 @given(queues_of_runs(), capacities, loads)
-def test_no_run_waits_while_it_fits_and_nobody_older_needs_the_room(
+def test_no_run_waits_if_it_fits_and_no_older_run_needs_the_room(
     queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]]
 ) -> None:
     chosen = set(pick(queued, capacity, active))
@@ -100,7 +100,7 @@ def test_no_run_waits_while_it_fits_and_nobody_older_needs_the_room(
 
 
 @given(queues_of_runs(), capacities)
-def test_among_runs_of_one_width_priority_goes_first(queued: list[Candidate], capacity: Capacity) -> None:
+def test_priority_goes_first_among_runs_of_one_width(queued: list[Candidate], capacity: Capacity) -> None:
     chosen = set(pick(queued, capacity))
     for started in (one for one in queued if one.run_id in chosen):
         for passed in (one for one in queued if one.run_id not in chosen and one.gpus == started.gpus):
@@ -108,27 +108,27 @@ def test_among_runs_of_one_width_priority_goes_first(queued: list[Candidate], ca
 
 
 @given(st.integers(1, 4), st.lists(st.integers(1, 4), min_size=1, max_size=8))
-def test_an_aged_wide_run_keeps_every_card_that_comes_free(cards: int, narrow: list[int]) -> None:
+def test_aged_wide_run_reserves_every_freed_card(cards: int, narrow: list[int]) -> None:
     wide = candidate("wide", gpus=cards, waited=AGEING + 50)
     others = [candidate(f"n{i}", gpus=min(g, cards), waited=5.0) for i, g in enumerate(narrow)]
     assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1), active=[("", 1)]) == []
     assert pick([wide, *others], Capacity(gpus=cards, cpu_runs=1))[0] == "wide"
 
 
-def test_an_aged_wide_run_goes_before_a_sweep_that_has_less_at_work() -> None:
+def test_aged_wide_run_goes_before_a_sweep_with_fewer_active_runs() -> None:
     wide = candidate("wide", gpus=2, waited=AGEING + 1)
     sweep = [candidate(f"s{i}", group="sweep-a", gpus=1, waited=5) for i in range(3)]
     assert pick([wide, *sweep], Capacity(gpus=3, cpu_runs=1), active=[("", 1), ("", 1)]) == []
     assert pick([wide, *sweep], Capacity(gpus=3, cpu_runs=1), active=[("", 1)]) == ["wide"]
 
 
-def test_runs_of_one_width_alternate_between_sweeps_however_old_they_are() -> None:
+def test_runs_of_one_width_alternate_between_sweeps_whatever_their_age() -> None:
     queued = [candidate(f"a{i}", group="sweep-a", gpus=2, waited=AGEING + 50) for i in range(4)]
     queued += [candidate(f"b{i}", group="sweep-b", gpus=2, waited=AGEING + 1) for i in range(4)]
     assert Counter(name[0] for name in pick(queued, Capacity(gpus=8, cpu_runs=1))) == {"a": 2, "b": 2}
 
 
-def test_a_run_that_waits_for_its_cards_keeps_none_from_a_narrower_one() -> None:
+def test_run_waiting_for_its_cards_blocks_no_narrower_run() -> None:
     waiting = Holder(run_id="wide", group="", gpus=2, is_waiting=True)
     queued = in_order([candidate("pair", gpus=2, waited=9), candidate("narrow", gpus=1), candidate("more", gpus=1)])
 
@@ -140,7 +140,7 @@ def test_a_run_that_waits_for_its_cards_keeps_none_from_a_narrower_one() -> None
     assert chosen(waiting, Holder(run_id="too", group="", gpus=1, is_waiting=True)) == []
 
 
-def test_a_run_whose_command_is_gone_keeps_no_card_but_counts_in_its_sweep() -> None:
+def test_ended_command_holds_no_card_but_counts_in_its_sweep() -> None:
     over = Holder(run_id="over", group="sweep-a", gpus=1, is_over=True)
     queued = in_order([candidate("same", group="sweep-a", gpus=1), candidate("other", gpus=1)])
 
@@ -152,7 +152,7 @@ def test_a_run_whose_command_is_gone_keeps_no_card_but_counts_in_its_sweep() -> 
 
 
 @pytest.mark.parametrize("gpus", [0, 1])
-def test_a_run_that_is_elsewhere_takes_no_room_but_counts_in_its_sweep(gpus: int) -> None:
+def test_run_elsewhere_takes_no_room_but_counts_in_its_sweep(gpus: int) -> None:
     away = Holder(run_id="away", group="sweep-a", gpus=gpus, is_elsewhere=True)
     capacity = Capacity(gpus=gpus, cpu_runs=1 - gpus, runs=1)
 
@@ -166,18 +166,18 @@ def test_a_run_that_is_elsewhere_takes_no_room_but_counts_in_its_sweep(gpus: int
     assert why_queued("run-x", gpus, 0, sweep(parallel=1), there) == "its sweep runs 1 at a time"
 
 
-def test_a_wide_run_that_has_not_aged_lets_narrow_ones_pass() -> None:
+def test_young_wide_run_lets_narrow_ones_pass() -> None:
     queued = [candidate("wide", gpus=2, waited=10), candidate("narrow", gpus=1, waited=5)]
     assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["narrow"]
 
 
-def test_a_run_too_wide_for_the_whole_machine_holds_up_nobody() -> None:
-    """It was queued when there were more cards; it can never start, so cards kept for it would idle for ever."""
+def test_run_too_wide_for_the_machine_blocks_nobody() -> None:
+    """It was queued when there were more cards. It can never start, so cards reserved for it would idle forever."""
     queued = [candidate("impossible", gpus=4, waited=AGEING * 10), candidate("narrow", gpus=1, waited=5)]
     assert pick(queued, Capacity(gpus=2, cpu_runs=1)) == ["narrow"]
 
 
-def test_an_aged_wide_run_holds_up_no_run_without_gpus() -> None:
+def test_aged_wide_run_blocks_no_run_without_gpus() -> None:
     queued = [candidate("wide", gpus=2, waited=AGEING + 1), candidate("plain", waited=1)]
     assert pick(queued, Capacity(gpus=2, cpu_runs=1), active=[("", 1)]) == ["plain"]
 
@@ -189,14 +189,14 @@ def test_two_sweeps_share_the_machine_evenly() -> None:
     assert Counter(name[0] for name in chosen) == {"a": 3, "b": 3}
 
 
-def test_a_late_sweep_catches_up_with_what_already_runs() -> None:
+def test_late_sweep_catches_up_with_active_runs() -> None:
     queued = [candidate(f"a{i}", group="sweep-a", waited=100) for i in range(4)]
     queued += [candidate(f"b{i}", group="sweep-b", waited=1) for i in range(4)]
     chosen = pick(queued, Capacity(gpus=0, cpu_runs=6), active=[("sweep-a", 0), ("sweep-a", 0)])
     assert Counter(name[0] for name in chosen) == {"b": 3, "a": 1}
 
 
-def test_a_place_that_comes_free_is_of_the_sweep_with_fewer_at_work_though_its_end_is_not_told_yet() -> None:
+def test_freed_slot_goes_to_the_sweep_with_fewer_active_runs_before_the_end_is_recorded() -> None:
     groups = {"a0": "sweep-a", "a1": "sweep-a", "b0": "sweep-b", "b1": "sweep-b"}
     active = [Holder(run_id=name, group=group, gpus=1, is_over=name == "a0") for name, group in groups.items()]
     queued = in_order([candidate("a2", group="sweep-a", gpus=1), candidate("b2", group="sweep-b", gpus=1)])
@@ -204,7 +204,7 @@ def test_a_place_that_comes_free_is_of_the_sweep_with_fewer_at_work_though_its_e
     assert choose(queued, active, Capacity(gpus=4, cpu_runs=0), {}, NOW, AGEING, turns) == ["a2"]
 
 
-def test_a_paused_sweep_starts_nothing() -> None:
+def test_paused_sweep_starts_nothing() -> None:
     queued = [candidate("a", group="sweep-a"), candidate("b")]
     assert pick(queued, Capacity(gpus=0, cpu_runs=5), limits={"sweep-a": 0}) == ["b"]
 
@@ -218,7 +218,7 @@ def test_capacity_follows_the_kind_of_machine() -> None:
 
 
 @pytest.mark.parametrize("kind", ClusterType)
-def test_a_number_set_by_hand_limits_all_runs_whatever_they_take(kind: ClusterType) -> None:
+def test_manual_limit_counts_all_runs(kind: ClusterType) -> None:
     cards = 4 if kind is ClusterType.LOCAL_GPU else 0
     capacity = capacity_of(Cluster(type=kind, gpu_count=cards, cpu_count=8, parallel_by_hand=2), 6)
     queued = [candidate("a", gpus=cards and 1), candidate("b", gpus=cards and 1), candidate("c", gpus=0)]
@@ -237,7 +237,7 @@ def sweep(parallel: int | None = None, status: SweepStatus = SweepStatus.RUNNING
     return Sweep(id="sweep-a", name="a", created_at="", created_by="", parallel=parallel, status=status)
 
 
-def test_a_gpu_run_is_told_who_has_the_cards() -> None:
+def test_gpu_run_is_told_who_has_the_cards() -> None:
     full = look(("run-a", "", 3), ("run-b", "", 1), ("run-c", "", 0), gpus=4)
     assert why_queued("run-x", 1, 0, None, full) == "all 4 GPUs are in use by run-a, run-b"
     half = look(("run-a", "", 3), gpus=4)
@@ -246,7 +246,7 @@ def test_a_gpu_run_is_told_who_has_the_cards() -> None:
     assert why_queued("run-x", 1, 0, None, look(("run-a", "", 1), gpus=1)) == "the GPU is in use by run-a"
 
 
-def test_a_run_that_waits_for_a_card_itself_is_not_said_to_use_it() -> None:
+def test_run_waiting_for_a_card_is_not_shown_as_its_user() -> None:
     waiting = Holder(run_id="run-w", group="", gpus=1, is_waiting=True)
     one = replace(look(gpus=1), holders=[waiting])
     assert why_queued("run-x", 1, 0, None, one) == "the GPU is waited for by run-w"
@@ -254,7 +254,7 @@ def test_a_run_that_waits_for_a_card_itself_is_not_said_to_use_it() -> None:
     assert why_queued("run-x", 1, 0, None, two) == "all 2 GPUs are in use by run-a and waited for by run-w"
 
 
-def test_a_run_without_gpus_is_told_about_the_slots_and_who_is_ahead() -> None:
+def test_run_without_gpus_is_told_about_slots_and_runs_ahead() -> None:
     full = look(*((f"run-{i}", "", 0) for i in range(6)), slots=6)
     words = why_queued("run-x", 0, 5, None, full)
     assert words == "6 of 6 slots in use by run-0, run-1, run-2, run-3 and 2 more; 5 runs ahead"
@@ -262,7 +262,7 @@ def test_a_run_without_gpus_is_told_about_the_slots_and_who_is_ahead() -> None:
     assert why_queued("run-x", 0, 0, None, look()) == ""
 
 
-def test_a_run_is_told_that_its_sweep_holds_it_back() -> None:
+def test_run_is_told_that_its_sweep_holds_it_back() -> None:
     busy = look(("run-a", "sweep-a", 0), slots=4)
     assert why_queued("run-x", 0, 0, sweep(parallel=1), busy) == "its sweep runs 1 at a time"
     assert why_queued("run-x", 0, 0, sweep(parallel=2), busy) == ""
@@ -270,7 +270,7 @@ def test_a_run_is_told_that_its_sweep_holds_it_back() -> None:
     assert why_queued("run-x", 0, 0, sweep(status=SweepStatus.STOPPED), busy) == "its sweep was stopped"
 
 
-def test_a_narrow_run_is_told_for_whom_free_cards_are_kept() -> None:
+def test_narrow_run_is_told_for_whom_free_cards_are_reserved() -> None:
     half = look(("run-a", "", 1), gpus=2)
     wide, narrow = candidate("run-w", gpus=2, waited=AGEING), candidate("run-x", gpus=1, waited=1)
     assert keeps_cards([wide, narrow], half, NOW, AGEING) == "run-w"
@@ -279,7 +279,7 @@ def test_a_narrow_run_is_told_for_whom_free_cards_are_kept() -> None:
     assert pick([wide, narrow], half.capacity, [("", 1)]) == []
 
 
-def test_two_sweeps_take_turns_where_one_run_fits_at_a_time() -> None:
+def test_two_sweeps_alternate_if_one_run_fits_at_a_time() -> None:
     queued = [
         candidate(f"{group}{i}", group=group, waited=wait - i)
         for group, wait in (("a", 90), ("b", 50))
@@ -295,7 +295,7 @@ def test_two_sweeps_take_turns_where_one_run_fits_at_a_time() -> None:
     assert started == ["a0", "b0", "a1", "b1", "a2", "b2", "a3", "b3"]
 
 
-def test_a_run_that_names_a_crowded_card_keeps_no_card_from_others_however_long_it_waits() -> None:
+def test_run_that_names_a_crowded_card_never_blocks_other_cards() -> None:
     sharing = [Holder(run_id=f"on-0-{i}", group="", gpus=1, named=("0",), unleased=min(i, 1)) for i in range(2)]
     aged = candidate("crowded", gpus=1, named=("0",), waited=AGEING + 1)
     queues = in_order([aged, candidate("plain", gpus=1), candidate("on-1", gpus=1, named=("1",))])
@@ -307,7 +307,7 @@ def test_a_run_that_names_a_crowded_card_keeps_no_card_from_others_however_long_
     assert why_queued("crowded", 1, 0, None, look, ("0",)) == "it names GPU 0, as on-0-0, on-0-1 do"
 
 
-def test_a_wide_run_is_not_starved_by_narrow_ones_where_it_names_its_cards_either() -> None:
+def test_wide_run_that_names_its_cards_is_not_starved_by_narrow_ones() -> None:
     at_work = [Holder(run_id="narrow", group="", gpus=1)]
     wide = candidate("wide", gpus=2, named=("0", "1"), waited=AGEING + 1)
     queues = in_order([wide, candidate("narrow-too", gpus=1, waited=AGEING + 2)])

@@ -1,4 +1,4 @@
-"""Models that answer as their script says, and nothing beyond it."""
+"""Models that follow a script, and nothing beyond it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def ask(model: ScriptedModel, node: str) -> str:
     return model.answer(Request(node=node, value_type=str)).value
 
 
-def test_answers_come_in_order_for_each_node_and_what_was_asked_is_kept() -> None:
+def test_answers_come_in_order_for_each_node_and_requests_are_recorded() -> None:
     model = ScriptedModel({"Draft": ["one", "two"], "Check": ["three"]})
     assert [ask(model, "Draft"), ask(model, "Check"), ask(model, "Draft")] == ["one", "three", "two"]
     assert [request.node for request in model.asked] == ["Draft", "Check", "Draft"]
 
 
-def test_beyond_the_script_another_model_answers_or_it_says_that_none_is_left() -> None:
+def test_after_the_script_another_model_answers_or_an_error_is_raised() -> None:
     last = ScriptedModel({"Draft": ["from the other"]})
     model = ScriptedModel({"Draft": [ValueError("no JSON")]}, fallback=last)
     with pytest.raises(ValueError, match="no JSON"):
@@ -31,7 +31,7 @@ def test_beyond_the_script_another_model_answers_or_it_says_that_none_is_left() 
         ask(model, "Draft")
 
 
-def test_a_scripted_chat_speaks_its_turns_and_ends_each() -> None:
+def test_scripted_chat_plays_its_turns_and_ends_each() -> None:
     call = ToolCall(id="c-1", name="look")
     chat = ScriptedChat([["Looking", call], ["Done."], [AnswerCut()]])
     question = ChatRequest(system="s", messages=(ChatMessage(role="user", text="?"),))

@@ -1,4 +1,4 @@
-"""Runs are averaged over seeds only where nothing else tells them apart."""
+"""Runs are averaged over seeds only if nothing else differs."""
 
 from __future__ import annotations
 
@@ -56,5 +56,7 @@ def test_runs_that_differ_in_their_seed_are_one_configuration(one: dict[str, Any
         (of_sweep(1, "t"), of_sweep(2, "t", params={"lr": 0.2})),
     ],
 )
-def test_runs_that_differ_in_anything_else_are_not(one: dict[str, Any], other: dict[str, Any]) -> None:
+def test_runs_that_differ_in_anything_else_are_separate_configurations(
+    one: dict[str, Any], other: dict[str, Any]
+) -> None:
     assert not are_one_configuration(one, other)

@@ -1,6 +1,6 @@
-"""What an agent types into its shell: what ought to be a run is answered with that run, everything else is let through.
+"""Commands in an agent's shell: training commands are answered with a proposed run, all others pass.
 
-The spellings are in `policy_corpus/`, one a paragraph; add yours there.
+The spellings are in `policy_corpus/`, one per paragraph; add new ones there.
 """
 
 from __future__ import annotations
@@ -60,16 +60,16 @@ def corpus(name: str) -> list[str]:
     return [entry.strip("\n") for entry in text.split("\n\n") if entry.strip()]
 
 
-def test_what_ought_to_be_a_run_is_caught(project: Path) -> None:
+def test_command_that_should_be_a_run_is_caught(project: Path) -> None:
     assert [command for command in corpus("runs.txt") if judge(command, project) is None] == []
 
 
-def test_what_is_no_run_is_not_bothered(project: Path) -> None:
+def test_other_commands_pass(project: Path) -> None:
     bothered = {command: found.why for command in corpus("harmless.txt") if (found := judge(command, project))}
     assert bothered == {}
 
 
-def test_the_corpus_is_wide() -> None:
+def test_corpus_is_wide() -> None:
     assert len(set(corpus("runs.txt"))) >= 90
     assert len(set(corpus("harmless.txt"))) >= 90
 
@@ -100,16 +100,16 @@ def caught(command: str, project: Path) -> ShellVerdict:
         ("find . -name 'tr*.py' -exec python {} \\; &", "find . -name 'tr*.py' -exec python {} \\;"),
     ],
 )
-def test_the_proposed_run_does_what_was_meant(command: str, proposed: str, project: Path) -> None:
+def test_proposed_run_does_what_was_meant(command: str, proposed: str, project: Path) -> None:
     assert caught(command, project).proposal.command == proposed
 
 
-def test_the_folder_of_the_run_is_where_the_loop_was(project: Path) -> None:
+def test_folder_of_the_run_is_that_of_the_loop(project: Path) -> None:
     found = caught("cd src; for s in 1 2; do python -m lab.finetune --seed $s; done", project)
     assert (found.proposal.command, found.proposal.folder) == ("python -m lab.finetune --seed 1", "src")
 
 
-def test_it_says_why(project: Path) -> None:
+def test_refusal_says_why(project: Path) -> None:
     assert caught("python work.py", project).why == "work.py trains or evaluates: it has a loop over epochs."
     assert "run.sh" in caught("bash run.sh", project).why
 
@@ -124,5 +124,5 @@ def test_broken_and_endless_commands_are_read_to_an_end(command: str, project: P
 @pytest.mark.parametrize(
     "command", ["x=ab;" + "x=$x$x;" * 200 + "echo $x", "for a in 1 2 3 4 5 6 7 8; do " * 8 + "ls; " + "done; " * 8]
 )
-def test_what_goes_round_too_often_is_not_followed(command: str, project: Path) -> None:
+def test_command_that_loops_too_often_is_not_followed(command: str, project: Path) -> None:
     assert "loops too often" in caught(command, project).why

@@ -1,4 +1,4 @@
-"""The shell as a model has it: what it is answered, in which mode, and how it stops."""
+"""The shell as a model sees it: its results, its modes, and how it stops."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def use(lab: Lab, *calls: ToolCall, mode: Mode = Mode.AGENT) -> list[dict[str, A
     return [json.loads(text) for text in talk.results()]
 
 
-def test_what_would_be_a_run_is_answered_with_the_run_and_not_executed(lab: Lab) -> None:
+def test_training_command_returns_a_proposed_run_and_is_not_executed(lab: Lab) -> None:
     (lab.paths.project / "train.py").write_text("open('ran', 'w')\n")
     command = "nohup python train.py --lr 0.1 > log 2>&1 &"
     (answer,) = use(lab, call("shell", command=command))
@@ -52,7 +52,7 @@ def test_what_would_be_a_run_is_answered_with_the_run_and_not_executed(lab: Lab)
     assert (made.command, made.workdir) == ("python train.py --lr 0.1", str(lab.paths.project))
 
 
-def test_what_is_no_run_is_executed_and_can_be_cited(lab: Lab) -> None:
+def test_other_command_is_executed_and_can_be_cited(lab: Lab) -> None:
     (lab.paths.project / "results.txt").write_text("accuracy 0.931\n")
     (answer,) = use(lab, call("shell", command="cat results.txt && echo noted >> notes.txt"))
     assert (answer["executed"], answer["exit_code"], answer["output"]) == (True, 0, "accuracy 0.931\n")
@@ -60,7 +60,7 @@ def test_what_is_no_run_is_executed_and_can_be_cited(lab: Lab) -> None:
     assert (lab.paths.project / "notes.txt").read_text() == "noted\n"
 
 
-def test_while_planning_the_same_shell_changes_nothing(lab: Lab) -> None:
+def test_plan_mode_shell_changes_nothing(lab: Lab) -> None:
     (answer, proposed) = use(
         lab,
         call("shell", command="ls; touch x"),
@@ -74,7 +74,7 @@ def test_while_planning_the_same_shell_changes_nothing(lab: Lab) -> None:
 
 
 @pytest.mark.parametrize(("mode", "scope"), [(Mode.PLAN, Scope.PLANNER), (Mode.AGENT, Scope.AGENT)])
-def test_a_plan_that_a_command_saves_while_planning_ends_the_turn_with_its_line(
+def test_plan_saved_by_a_command_ends_the_turn_with_its_line(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, mode: Mode, scope: Scope
 ) -> None:
     made = {}
@@ -94,7 +94,7 @@ def test_a_plan_that_a_command_saves_while_planning_ends_the_turn_with_its_line(
     assert talk.last(PieceKind.MESSAGE)["text"].splitlines() == (line if mode is Mode.PLAN else ["Done."])
 
 
-def test_bad_arguments_are_told(lab: Lab) -> None:
+def test_bad_arguments_are_reported(lab: Lab) -> None:
     empty, long, slow = use(
         lab,
         call("shell", command="  "),
@@ -107,7 +107,7 @@ def test_bad_arguments_are_told(lab: Lab) -> None:
 
 
 def test_stopping_the_session_ends_its_command(lab: Lab) -> None:
-    """The command holds a pipe of the project open; its end is seen there."""
+    """The command holds a pipe of the project open, which shows its end."""
     pipe = lab.paths.project / "pipe"
     os.mkfifo(pipe)
     with talking(lab, script([call("shell", command="exec 3> pipe; echo begun >&3; sleep 600")])):

@@ -1,4 +1,4 @@
-"""Skills as files: what is one, what is not, how variables are filled in, and what editors are given."""
+"""Skills as files: valid and invalid ones, how variables are filled in, and installation into editors."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def registry(tmp_path: Path) -> SkillRegistry:
     return SkillRegistry(tmp_path / "skills")
 
 
-def test_the_built_in_skills_are_in_the_agent_skills_format(registry: SkillRegistry) -> None:
+def test_built_in_skills_follow_the_agent_skills_format(registry: SkillRegistry) -> None:
     found = registry.every()
     assert {listed.id for listed in found} >= {"agent-mode", "plan-mode", "wild-mode"}
     for listed in found:
@@ -61,14 +61,14 @@ def test_the_built_in_skills_are_in_the_agent_skills_format(registry: SkillRegis
         assert len(listed.skill.body.splitlines()) < 500
 
 
-def test_the_built_in_skills_have_the_variables_of_the_prompts(registry: SkillRegistry) -> None:
+def test_built_in_skills_have_the_variables_of_the_prompts(registry: SkillRegistry) -> None:
     common = {"experiment_context", "server_url", "auth_token", "api_catalog", "cluster_state", "auth_header"}
     assert set(registry.get("agent-mode").variables) == common
     assert set(registry.get("plan-mode").variables) == common | {"goal", "existing_plans"}
     assert set(registry.get("wild-mode").variables) == common | {"goal"}
 
 
-def test_the_plan_form_in_plan_mode_is_the_one_that_the_server_reads(registry: SkillRegistry) -> None:
+def test_plan_format_in_plan_mode_is_the_one_the_server_reads(registry: SkillRegistry) -> None:
     from labwright.domain.plan_document.document import TITLE, Header
 
     body = registry.get("plan-mode").body
@@ -77,7 +77,7 @@ def test_the_plan_form_in_plan_mode_is_the_one_that_the_server_reads(registry: S
     assert headers == [f"{TITLE} <concise plan title>", *Header]
 
 
-def test_variables_may_be_a_list_as_people_write_it() -> None:
+def test_variables_can_be_a_list_in_any_notation() -> None:
     text = skill_text(variables="[goal, server_url]", body="{{goal}} {{ server_url }}")
     assert read_skill(text, SkillSource.PROJECT).variables == ("goal", "server_url")
 
@@ -103,24 +103,24 @@ def test_variables_may_be_a_list_as_people_write_it() -> None:
         (f"---\nname: a\ndescription: d\n# {'x' * 17_000}\n---\nx", "characters at most"),
     ],
 )
-def test_what_is_no_skill_is_refused_with_a_hint(text: str, said: str) -> None:
+def test_invalid_skill_is_refused_with_a_hint(text: str, said: str) -> None:
     with pytest.raises(Invalid, match=said) as caught:
         read_skill(text, SkillSource.PROJECT)
     assert caught.value.hint
 
 
-def test_a_variable_without_a_value_is_an_error_that_names_it() -> None:
+def test_missing_variable_value_is_an_error_that_names_it() -> None:
     with pytest.raises(Invalid, match=r"\{\{b\}\}, \{\{c\}\}"):
         rendered("{{a}} {{b}} {{c}}", {"a": "1"})
 
 
-def test_a_value_is_text_and_not_filled_in_again() -> None:
+def test_value_is_text_and_not_rendered_again() -> None:
     values = {"goal": "{{auth_token}} {{nothing}} \\1 \\g<0>", "auth_token": "secret"}
     assert rendered("<{{goal}}>", values) == "<{{auth_token}} {{nothing}} \\1 \\g<0>>"
 
 
 @pytest.mark.parametrize("name", HOSTILE_NAMES)
-def test_a_hostile_name_reaches_no_file(registry: SkillRegistry, tmp_path: Path, name: str) -> None:
+def test_hostile_name_reaches_no_file(registry: SkillRegistry, tmp_path: Path, name: str) -> None:
     (tmp_path / "outside").mkdir()
     for use in (
         lambda: registry.get(name),
@@ -133,7 +133,7 @@ def test_a_hostile_name_reaches_no_file(registry: SkillRegistry, tmp_path: Path,
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["outside"]
 
 
-def test_the_projects_own_goes_before_the_built_in_one_until_it_is_deleted(registry: SkillRegistry) -> None:
+def test_project_skill_overrides_the_built_in_one_until_deleted(registry: SkillRegistry) -> None:
     registry.save(skill_text("agent-mode", body="Ours.", variables=""))
     assert registry.get("agent-mode").body == "Ours.\n"
     [own] = [listed for listed in registry.every() if listed.id == "agent-mode"]
@@ -146,7 +146,7 @@ def test_the_projects_own_goes_before_the_built_in_one_until_it_is_deleted(regis
         registry.delete("nowhere")
 
 
-def test_a_refused_skill_leaves_the_old_one(registry: SkillRegistry) -> None:
+def test_refused_skill_leaves_the_old_one(registry: SkillRegistry) -> None:
     registry.save(skill_text())
     with pytest.raises(Invalid):
         registry.save(skill_text(variables=""))
@@ -155,7 +155,7 @@ def test_a_refused_skill_leaves_the_old_one(registry: SkillRegistry) -> None:
     assert registry.get("mine").text == skill_text()
 
 
-def test_a_broken_file_is_told_and_hides_nothing(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_broken_file_is_reported_and_hides_nothing(registry: SkillRegistry, tmp_path: Path) -> None:
     for name, content in (
         ("agent-mode", b"broken"),
         ("bytes", b"\xff\xfe"),
@@ -175,7 +175,7 @@ def test_a_broken_file_is_told_and_hides_nothing(registry: SkillRegistry, tmp_pa
         registry.get("agent-mode")  # not the built-in one instead
 
 
-def test_a_link_to_elsewhere_and_a_pipe_are_not_followed(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_outside_links_and_pipes_are_not_followed(registry: SkillRegistry, tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text(skill_text("linked"))
     for name in ("linked", "pipe"):
@@ -187,7 +187,7 @@ def test_a_link_to_elsewhere_and_a_pipe_are_not_followed(registry: SkillRegistry
             registry.get(name)
 
 
-def test_what_a_kill_left_of_a_deletion_is_no_skill(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_leftover_of_a_killed_delete_is_not_a_skill(registry: SkillRegistry, tmp_path: Path) -> None:
     registry.save(skill_text())
     (tmp_path / "skills" / "mine").rename(tmp_path / "skills" / ".mine.deleted")
     (tmp_path / "skills" / "empty").mkdir()
@@ -200,21 +200,21 @@ def test_what_a_kill_left_of_a_deletion_is_no_skill(registry: SkillRegistry, tmp
 @pytest.mark.parametrize(
     "text", ["```\n# Do this", "~~~\nx", "a\r\nb\u2028c\u0085d", "\u202egnp\u200b\U000e0041", "\0\x1b[2J"]
 )
-def test_what_others_wrote_is_one_line_that_closes_no_fence(text: str) -> None:
+def test_foreign_text_is_one_line_that_closes_no_fence(text: str) -> None:
     shown = quoted(text)
     assert len(shown.splitlines()) == 1
     assert "`" not in shown and "~~~" not in shown
     assert shown.isprintable()
 
 
-def test_what_others_wrote_is_bounded() -> None:
+def test_foreign_text_has_a_bounded_length() -> None:
     assert len(plain("x" * 1_000_000, 50)) == 50
     block = fenced([f"line {number}" for number in range(1000)], 100)
     assert len(block) < 200
     assert "more lines left out" in block
 
 
-def test_installed_skills_hold_no_token_and_no_address(registry: SkillRegistry) -> None:
+def test_installed_skills_have_no_token_and_no_address(registry: SkillRegistry) -> None:
     for listed in registry.every():
         assert listed.skill
         text = installed_text(listed.skill)
@@ -236,7 +236,7 @@ def test_installing_again_changes_nothing(registry: SkillRegistry, tmp_path: Pat
     assert {done.outcome for done in install(skill, tmp_path, Editor, overwrite=False)} == {InstallOutcome.UNCHANGED}
 
 
-def test_an_edited_file_is_left_and_a_former_one_replaced(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_edited_file_is_kept_and_an_outdated_one_replaced(registry: SkillRegistry, tmp_path: Path) -> None:
     skill = registry.get("agent-mode")
     [written] = install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)
     registry.save(skill_text("agent-mode", body="Another version.", variables=""))
@@ -251,7 +251,7 @@ def test_an_edited_file_is_left_and_a_former_one_replaced(registry: SkillRegistr
     assert install(skill, tmp_path, [Editor.CLAUDE], overwrite=False)[0].outcome is InstallOutcome.EDITED
 
 
-def test_what_is_in_the_way_of_a_skill_is_told(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_obstacle_to_installing_a_skill_is_reported(registry: SkillRegistry, tmp_path: Path) -> None:
     (tmp_path / ".claude").write_text("a file")
     with pytest.raises(Conflict, match="Not a directory"):
         install(registry.get("agent-mode"), tmp_path, [Editor.CLAUDE], overwrite=True)
@@ -260,7 +260,7 @@ def test_what_is_in_the_way_of_a_skill_is_told(registry: SkillRegistry, tmp_path
         install(registry.get("agent-mode"), tmp_path, [Editor.CODEX], overwrite=True)
 
 
-def test_a_skill_with_variables_of_its_own_cannot_be_installed(registry: SkillRegistry, tmp_path: Path) -> None:
+def test_skill_with_its_own_variables_cannot_be_installed(registry: SkillRegistry, tmp_path: Path) -> None:
     registry.save(skill_text(body="{{dataset}}", variables="dataset"))
     with pytest.raises(Invalid, match="dataset"):
         install(registry.get("mine"), tmp_path, Editor, overwrite=False)
@@ -271,7 +271,7 @@ def test_every_variable_has_its_command(registry: SkillRegistry) -> None:
     assert set(ASK) == {name for listed in registry.every() if listed.skill for name in listed.skill.variables}
 
 
-def test_a_header_file_is_its_owners_alone_and_goes_when_its_token_has_expired(tmp_path: Path) -> None:
+def test_header_file_is_private_and_removed_when_its_token_expires(tmp_path: Path) -> None:
     folder = tmp_path / "headers"
     old = write_header_file(folder, "old", "lwa.x.1.signature")
     new = write_header_file(folder, "new", "lwa.x.99999999999.signature")

@@ -1,4 +1,4 @@
-"""What Slurm prints, old and new, is read as it is meant."""
+"""Slurm's output of old and new versions is parsed correctly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def squeue(*rows: str) -> str:
     return "".join(row.replace("|", "\x1f") + "\n" for row in ("JOBID|STATE|REASON|NAME|NODELIST", *rows))
 
 
-def test_a_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
+def test_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
     single, task, pending = read_squeue(
         squeue(
             "17|RUNNING|None|run-0123456789|node1",
@@ -48,16 +48,16 @@ def test_a_row_of_squeue_is_a_job_a_task_or_all_pending_tasks() -> None:
         ("1-3,...", (1, 2, 3)),
     ],
 )
-def test_tasks_of_an_array_are_counted_out(text: str, tasks: tuple[int, ...]) -> None:
+def test_tasks_of_an_array_are_expanded(text: str, tasks: tuple[int, ...]) -> None:
     assert expand_tasks(text) == tasks
 
 
-def test_lines_that_are_no_rows_are_passed_over() -> None:
+def test_lines_that_are_not_rows_are_skipped() -> None:
     assert read_squeue(f"Welcome to the cluster!\n\n{squeue()}") == []
 
 
 @pytest.mark.parametrize("text", ["", "slurm_load_jobs error: something\n\n", "a|b|c|d|e\n", "\x1f\x1f\x1f\x1f\n"])
-def test_an_answer_that_lists_nothing_is_no_empty_queue(text: str) -> None:
+def test_answer_without_a_list_is_not_an_empty_queue(text: str) -> None:
     with pytest.raises(SlurmSilent, match="squeue listed no jobs"):
         read_squeue(text)
 
@@ -75,7 +75,7 @@ def test_an_answer_that_lists_nothing_is_no_empty_queue(text: str) -> None:
         ("1|FAILED|BadConstraints|x|", RunStatus.FAILED, "slurm_refused"),
     ],
 )
-def test_slurms_word_for_an_end_becomes_ours(row: str, status: RunStatus, reason: str) -> None:
+def test_slurm_end_state_becomes_a_run_status(row: str, status: RunStatus, reason: str) -> None:
     (job,) = read_squeue(squeue(row))
     ending = ending_of(job)
     assert job.phase is Phase.ENDED
@@ -86,7 +86,7 @@ def test_slurms_word_for_an_end_becomes_ours(row: str, status: RunStatus, reason
 @pytest.mark.parametrize(
     "state", ["RUNNING", "COMPLETING", "CONFIGURING", "SUSPENDED", "STAGE_OUT", "EXPEDITING", "SOMETHING_NEW"]
 )
-def test_a_state_nobody_foresaw_is_not_an_end(state: str) -> None:
+def test_unknown_state_is_not_an_end(state: str) -> None:
     assert read_squeue(squeue(f"1|{state}|None|x|n1"))[0].phase is Phase.ACTIVE
 
 
@@ -112,7 +112,7 @@ def test_nodes_and_partitions_are_read_from_sinfo() -> None:
     ]
 
 
-def test_gpus_in_use_are_read_node_by_node() -> None:
+def test_gpus_in_use_are_read_for_each_node() -> None:
     lines = (
         "n1    gpu:a100:3(IDX:0-2)  ",
         "n1    gpu:a100:3(IDX:0-2)  ",
@@ -143,7 +143,7 @@ def test_gpus_are_counted_from_gres(gres: str, count: int) -> None:
     ("text", "seconds"),
     [("infinite", None), ("n/a", None), ("10:00", 600), ("1:00:00", 3600), ("2-12:00:00", 216_000), ("0:30", 30)],
 )
-def test_durations_are_read(text: str, seconds: int | None) -> None:
+def test_durations_are_parsed(text: str, seconds: int | None) -> None:
     assert read_duration(text) == seconds
 
 
@@ -154,7 +154,7 @@ def fake(tmp_path: Path, program: str, script: str) -> SlurmCommands:
     return SlurmCommands({"PATH": f"{tmp_path}:{os.defpath}"})
 
 
-def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
+def test_hanging_command_costs_its_time_limit(tmp_path: Path) -> None:
     with pytest.raises(SlurmSilent, match="did not answer in") as caught:
         fake(tmp_path, "squeue", "sleep 100 & wait").call("squeue", timeout=0.2)
     assert caught.value.in_doubt
@@ -177,7 +177,9 @@ def test_a_command_that_hangs_costs_its_time_limit(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_not_now_and_never_are_told_apart(tmp_path: Path, message: str, kind: type[Exception]) -> None:
+def test_temporary_and_permanent_refusals_are_distinguished(
+    tmp_path: Path, message: str, kind: type[Exception]
+) -> None:
     with pytest.raises(kind) as caught:
         fake(tmp_path, "sbatch", f"echo '{message}' >&2; exit 1").call("sbatch")
     assert not str(caught.value).startswith("sbatch:")
@@ -196,10 +198,10 @@ def test_without_sinfo_there_is_no_slurm_and_the_evidence_says_so(tmp_path: Path
         ("sinfo: fatal: Could not establish a configuration source", False),
     ],
 )
-def test_a_sinfo_that_knows_its_controller_is_configured_wherever_its_files_lie(
+def test_sinfo_that_knows_its_controller_means_slurm_is_configured(
     tmp_path: Path, message: str, is_there: bool
 ) -> None:
-    """Else runs would begin on the login node of a cluster whose controller is just being restarted."""
+    """Otherwise runs would start on the login node while the controller of a cluster restarts."""
     fake(tmp_path, "sinfo", f"echo '{message}' >&2; exit 1")
     found = probe_slurm({"PATH": f"{tmp_path}:{os.defpath}"})
     assert (found.answers, found.is_configured, found.said.endswith(message.removeprefix("sinfo: fatal: "))) == (
@@ -207,7 +209,7 @@ def test_a_sinfo_that_knows_its_controller_is_configured_wherever_its_files_lie(
     )  # fmt: skip
 
 
-def test_sbatch_is_sent_no_secret_and_nothing_of_an_allocation_around_us() -> None:
+def test_sbatch_gets_no_secret_and_no_variables_of_an_outer_allocation() -> None:
     kept = client_environment(
         {
             "PATH": "/bin", "HOME": "/h", "SLURM_CONF": "/c", "SLURM_JOB_ID": "7", "HF_TOKEN": "x", "AWS_SECRET": "y",

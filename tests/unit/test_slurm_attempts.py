@@ -33,7 +33,7 @@ def claim(paths: RunPaths, attempt: int, owner: dict[str, Any]) -> None:
 
 
 def ended(paths: RunPaths, attempt: int, reason: str, by: int | None = None) -> None:
-    write_json(paths.exit, {"attempt": attempt, "reason": reason, "signal": by})  # whole, as a supervisor does it
+    write_json(paths.exit, {"attempt": attempt, "reason": reason, "signal": by})  # in one write, as a supervisor does
 
 
 def test_the_first_attempt_does_not_wait(paths: RunPaths) -> None:
@@ -51,7 +51,7 @@ def test_an_interrupted_attempt_is_repeated(paths: RunPaths) -> None:
 
 
 def test_a_killed_attempt_is_repeated(paths: RunPaths) -> None:
-    """By Slurm, when it would not end in time: why else would it be started again?"""
+    """Slurm killed it because it did not end in time; otherwise it would not start it again."""
     claim(paths, 1, ELSEWHERE)
     ended(paths, 1, "exit_code", by=signal.SIGKILL)
     assert is_to_run(paths, "run-x", 2)

@@ -1,4 +1,4 @@
-"""What is asked of Slurm follows its version and its configuration, here as versions from 21.08 to 25.11 print them."""
+"""Requests to Slurm follow its version and configuration, as versions from 21.08 to 25.11 print them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SLURM_VERSION           = {version}
 
 
 def slurm(folder: Path, version: str, accounts: str = "(null)", size: str = "1001") -> SlurmCommands:
-    """One that writes down the script that sbatch was given."""
+    """A Slurm that records the script that sbatch was given."""
     configuration = CONFIGURATION.format(accounts=accounts, size=size, version=version)
     scripts = {
         "scontrol": f"cat <<'END'\n{configuration}END",
@@ -58,9 +58,7 @@ def run(number: int = 1) -> Run:
         ("slurm-wlm (development)", None),
     ],
 )
-def test_the_version_is_read_as_distributions_and_vendors_print_it(
-    printed: str, version: tuple[int, int] | None
-) -> None:
+def test_version_is_read_as_distributions_and_vendors_print_it(printed: str, version: tuple[int, int] | None) -> None:
     assert read_version(printed) == version
 
 
@@ -75,9 +73,7 @@ def test_the_version_is_read_as_distributions_and_vendors_print_it(
         ("slurm 25.11.0", False),
     ],
 )
-def test_srun_is_reminded_of_the_cores_only_by_versions_that_forget_them(
-    tmp_path: Path, version: str, is_reminded: bool
-) -> None:
+def test_srun_cores_are_set_only_for_versions_that_forget_them(tmp_path: Path, version: str, is_reminded: bool) -> None:
     commands = slurm(tmp_path, version)
     batch = JobBatch(name=run().id, runs=(run(),), options=())
     sent = send(batch, commands, ProjectPaths(tmp_path), SlurmDefaults(), DialectProbe(commands).get())
@@ -85,7 +81,7 @@ def test_srun_is_reminded_of_the_cores_only_by_versions_that_forget_them(
     assert ("export SRUN_CPUS_PER_TASK" in (tmp_path / "script").read_text()) is is_reminded
 
 
-def test_what_a_run_says_of_srun_itself_wins_over_the_reminder() -> None:
+def test_runs_own_srun_variable_wins() -> None:
     inherited = {"SLURM_CPUS_PER_TASK": "4", "SRUN_CPUS_PER_TASK": "4"}
     assert environment_on_node({}, inherited)["SRUN_CPUS_PER_TASK"] == "4"
     assert environment_on_node({"SRUN_CPUS_PER_TASK": "2"}, inherited)["SRUN_CPUS_PER_TASK"] == "2"
@@ -96,7 +92,7 @@ def test_what_a_run_says_of_srun_itself_wins_over_the_reminder() -> None:
     ("accounts", "keeps"),
     [("accounting_storage/slurmdbd", True), ("accounting_storage/none", False), ("(null)", False)],
 )
-def test_size_of_arrays_and_accounts_are_those_of_the_configuration(tmp_path: Path, accounts: str, keeps: bool) -> None:
+def test_array_size_and_accounting_come_from_the_configuration(tmp_path: Path, accounts: str, keeps: bool) -> None:
     found = probe_dialect(slurm(tmp_path, "slurm 24.05.2", accounts, "77"))
     assert found == Dialect(version=(24, 5), max_array_size=77, keeps_accounts=keeps)
 
@@ -109,14 +105,14 @@ def test_size_of_arrays_and_accounts_are_those_of_the_configuration(tmp_path: Pa
         ("100", "max_array_tasks=200", 100),
     ],
 )
-def test_an_array_is_as_large_as_the_site_allows_and_one_run_where_arrays_are_off(
+def test_array_is_as_large_as_the_site_allows_or_one_run_if_arrays_are_off(
     tmp_path: Path, size: str, parameters: str, allowed: int
 ) -> None:
     found = probe_dialect(slurm(tmp_path, "slurm 24.11.5", size=f"{size}\nSchedulerParameters     = {parameters}"))
     assert found.max_array_size == allowed
 
 
-def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Path) -> None:
+def test_default_dialect_is_used_until_slurm_responds(tmp_path: Path) -> None:
     probe = DialectProbe(SlurmCommands({"PATH": str(tmp_path)}))
     assert probe.get() == Dialect() == Dialect(version=None, max_array_size=1001, keeps_accounts=False)
     slurm(tmp_path, "slurm 24.05.2", size="5")
@@ -124,7 +120,7 @@ def test_while_nobody_answers_it_is_what_most_have_and_asked_again(tmp_path: Pat
     assert probe.get().max_array_size == 5
 
 
-def test_a_percent_sign_in_a_folders_name_stays_one(tmp_path: Path) -> None:
+def test_percent_sign_in_a_folder_name_is_kept(tmp_path: Path) -> None:
     commands = slurm(tmp_path, "slurm 24.05.2")
     paths = ProjectPaths(tmp_path / "50%j")
     send(JobBatch(name="array-1", runs=(run(1), run(2)), options=()), commands, paths, SlurmDefaults(), Dialect())

@@ -1,4 +1,4 @@
-"""Orders to hold and to release that a killed controller forgot are given again; what a person does later is left."""
+"""Hold and release orders forgotten by a killed controller are repeated; later actions of a person stay."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FREE = "Slurm: pending (Resources)"
 
 
 class Queue:
-    """A run of a sweep in Slurm's queue, and the orders that are given for it."""
+    """A run of a sweep in Slurm's queue, and the orders given for it."""
 
     def __init__(self, lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
         self.orders: list[str] = []
@@ -42,7 +42,7 @@ class Queue:
         self.held_file.touch()
 
     def see(self, reason: str, status: RunStatus = RunStatus.LAUNCHING) -> list[str]:
-        """The orders that come of what squeue says."""
+        """Return the orders that follow from what squeue says."""
         self.orders.clear()
         self._holds.update([replace(self._run, status=status, status_reason=reason)])
         return list(self.orders)
@@ -63,7 +63,7 @@ def queue(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Queue]:
         lab.slurm.close()
 
 
-def test_a_release_that_the_controller_forgot_is_given_again(queue: Queue) -> None:
+def test_release_forgotten_by_the_controller_is_repeated(queue: Queue) -> None:
     queue.pause()
     assert queue.see(HELD) == []
     queue.resume()
@@ -71,33 +71,33 @@ def test_a_release_that_the_controller_forgot_is_given_again(queue: Queue) -> No
     assert queue.see(FREE) == [] and not queue.held_file.exists()
 
 
-def test_a_hold_that_the_controller_forgot_is_given_again(queue: Queue) -> None:
+def test_hold_forgotten_by_the_controller_is_repeated(queue: Queue) -> None:
     queue.pause()
     assert queue.see(FREE) == [HOLD]
     assert queue.see(HELD) == [] and queue.see(FREE) == [], "what a person lets go later goes"
 
 
-def test_what_a_person_holds_after_a_release_stays_held(queue: Queue) -> None:
+def test_job_held_by_a_person_after_a_release_stays_held(queue: Queue) -> None:
     queue.pause()
     queue.resume()
     queue.see(FREE)
     assert queue.see(HELD) == []
 
 
-def test_a_job_that_began_after_a_release_is_not_released_when_somebody_requeues_and_holds_it(queue: Queue) -> None:
+def test_job_started_after_a_release_and_then_requeued_and_held_stays_held(queue: Queue) -> None:
     queue.pause()
     queue.resume()
     queue.see("", RunStatus.RUNNING)
     assert queue.see(HELD) == []
 
 
-def test_what_slurm_itself_holds_after_a_release_is_not_released(queue: Queue) -> None:
+def test_job_held_by_slurm_itself_after_a_release_is_not_released(queue: Queue) -> None:
     queue.pause()
     queue.resume()
     assert queue.see("Slurm: pending (launch failed requeued held)") == []
 
 
-def test_an_order_is_not_repeated_before_a_controller_would_have_forgotten_it(
+def test_order_is_not_repeated_before_a_controller_would_have_forgotten_it(
     queue: Queue, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     queue.pause()

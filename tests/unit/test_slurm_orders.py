@@ -1,4 +1,4 @@
-"""Orders to Slurm are carried out one after the other, whatever becomes of one of them."""
+"""Orders to Slurm are carried out one after the other, whatever happens to one of them."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def next_report(launcher: SlurmLauncher) -> SlurmReport:
     return report
 
 
-def test_an_sbatch_that_names_no_job_fails_its_run_with_its_words_and_the_next_goes_on(launcher: Launcher) -> None:
+def test_sbatch_without_a_job_id_fails_its_run_and_the_next_goes_on(launcher: Launcher) -> None:
     sbatch = 'case "$*" in *run-0000000001*) echo "sbatch: Job 7 to start at noon" >&2;; *) echo 8;; esac'
     slurm = launcher(sbatch=sbatch, squeue="true")
     slurm.launch([Launch(run(1), {})])
@@ -73,13 +73,13 @@ def test_an_sbatch_that_names_no_job_fails_its_run_with_its_words_and_the_next_g
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
 
 
-def test_a_job_that_sbatch_did_not_name_is_found_by_its_name(launcher: Launcher) -> None:
+def test_job_not_named_by_sbatch_is_found_by_its_name(launcher: Launcher) -> None:
     slurm = launcher(sbatch="echo thank you", squeue='case "$*" in *--name=run-0000000001*) echo 12;; esac')
     slurm.launch([Launch(run(1), {})])
     assert next_report(slurm) == Submitted(job_ids={run(1).id: "12"})
 
 
-def test_where_nobody_knows_of_the_job_the_run_is_in_doubt(launcher: Launcher) -> None:
+def test_run_is_in_doubt_if_nobody_knows_its_job(launcher: Launcher) -> None:
     slurm = launcher(sbatch="true", squeue="echo 'Unable to contact slurm controller' >&2; exit 1")
     slurm.launch([Launch(run(1), {})])
     report = next_report(slurm)
@@ -87,7 +87,7 @@ def test_where_nobody_knows_of_the_job_the_run_is_in_doubt(launcher: Launcher) -
     assert report.in_doubt and not report.for_good
 
 
-def test_an_order_that_fails_unforeseen_is_told_and_the_next_goes_on(
+def test_unexpected_failure_is_reported_and_the_next_order_goes_on(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(sbatch="echo 8")
@@ -103,7 +103,7 @@ def test_an_order_that_fails_unforeseen_is_told_and_the_next_goes_on(
     assert slurm.fault == ""
 
 
-def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
+def test_stop_that_fails_unexpectedly_is_reported_and_retried(
     launcher: Launcher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm = launcher(scancel="true")
@@ -116,9 +116,7 @@ def test_a_stop_that_fails_unforeseen_is_told_and_tried_again(
     assert slurm.fault == ""
 
 
-def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
-    launcher: Launcher, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unreadable_run_does_not_keep_others_from_slurm(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm, options = launcher(sbatch="echo 8"), batch.sbatch_options
     monkeypatch.setattr(
         batch, "sbatch_options", lambda run, defaults: options(run, defaults) if run.command != "bad" else 1 / 0
@@ -132,8 +130,8 @@ def test_one_run_that_cannot_be_read_does_not_keep_the_others_from_slurm(
     assert sent == Submitted(job_ids={run(2).id: "8"})
 
 
-def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_path: Path) -> None:
-    """What is not sent yet never is; what is being sent says that it has to wait, and is cancelled by its job's id."""
+def test_stop_does_not_wait_for_a_hanging_sbatch(launcher: Launcher, tmp_path: Path) -> None:
+    """An unsent job is never sent. A job that is being sent waits and is then cancelled by its id."""
     sbatch = f"touch {tmp_path}/called; while [ ! -e {tmp_path}/go ]; do sleep 0.05; done; echo 8"
     slurm = launcher(sbatch=sbatch, scancel=f'echo "$@" > {tmp_path}/cancelled')
     slurm.launch([Launch(run(1), {})])
@@ -151,8 +149,8 @@ def test_a_stop_does_not_wait_for_an_sbatch_that_hangs(launcher: Launcher, tmp_p
     assert (tmp_path / "cancelled").read_text() == "8\n"
 
 
-def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Path) -> None:
-    """A controller that gets one for each of a thousand tasks is slow for everybody."""
+def test_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Path) -> None:
+    """One order for each of a thousand tasks would slow the controller down for everybody."""
     for program in ("scancel", "scontrol", "squeue"):
         (tmp_path / program).write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/said-to-{program}\n')
         (tmp_path / program).chmod(0o755)
@@ -172,8 +170,8 @@ def test_the_tasks_of_an_array_are_cancelled_and_held_by_one_order(tmp_path: Pat
     assert (tmp_path / "said-to-scontrol").read_text() == "uhold 3,7_[0-1]\n"
 
 
-def test_a_job_that_takes_no_signal_is_ended_by_slurm_after_the_grace(tmp_path: Path) -> None:
-    """As one that is suspended: it cannot be told to end, and its sidecar does not see that it is to."""
+def test_job_that_ignores_signals_is_ended_by_slurm_after_the_grace_period(tmp_path: Path) -> None:
+    """For example a suspended job: it gets no signal, and its sidecar does not see the stop."""
     refuses = '[ "$1" != --batch ] || { echo "Job can not be altered now" >&2; exit 1; }'
     (tmp_path / "scancel").write_text(f"#!/bin/sh\n{refuses}\n")
     (tmp_path / "scancel").chmod(0o755)
@@ -191,7 +189,7 @@ def test_a_job_that_takes_no_signal_is_ended_by_slurm_after_the_grace(tmp_path: 
 ACCOUNTS = "echo 'AccountingStorageType = accounting_storage/slurmdbd'"
 
 
-def test_the_accounting_is_asked_once_for_all_and_believed_by_name(launcher: Launcher, tmp_path: Path) -> None:
+def test_accounting_is_queried_once_for_all_jobs_and_matched_by_name(launcher: Launcher, tmp_path: Path) -> None:
     said = f"echo '7|TIMEOUT|n1|{run(1).id}'; echo '8|FAILED|n1|of somebody else'; echo '9|RUNNING|n1|{run(3).id}'"
     slurm = launcher(scontrol=ACCOUNTS, sinfo="echo slurm 24.05.1", sacct=f"echo x >> {tmp_path}/calls; {said}")
     for number, job in ((1, "7"), (2, "8"), (3, "9")):
@@ -211,14 +209,14 @@ def test_the_accounting_is_asked_once_for_all_and_believed_by_name(launcher: Lau
         {"scontrol": ACCOUNTS, "sacct": "echo '7_[x|y|z|q'"},
     ],
 )
-def test_where_there_are_no_accounts_nothing_is_known(launcher: Launcher, scripts: dict[str, str]) -> None:
+def test_without_accounting_nothing_is_known(launcher: Launcher, scripts: dict[str, str]) -> None:
     slurm = launcher(sinfo="echo slurm 24.05.1", **scripts)
     slurm.recall(run(1, slurm_job_id="7"))
     assert next_report(slurm) == Recalled(rows={run(1).id: None})
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dead_thread_is_started_again(launcher: Launcher, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm = launcher(sbatch="echo 8")
     monkeypatch.setattr(Submission, "send_all", lambda *_: exec("raise SystemExit"))
     slurm.launch([Launch(run(1), {})])
@@ -228,8 +226,8 @@ def test_a_thread_that_died_is_started_again(launcher: Launcher, monkeypatch: py
     assert next_report(slurm) == Submitted(job_ids={run(2).id: "8"})
 
 
-def test_of_an_array_that_is_larger_than_what_may_be_queued_the_first_ones_go(launcher: Launcher) -> None:
-    """Else a sweep of 300 would wait for ever where a user may have 100 jobs."""
+def test_first_tasks_of_an_array_above_the_queue_limit_are_sent(launcher: Launcher) -> None:
+    """Otherwise a sweep of 300 would wait forever if a user may have 100 jobs."""
     sbatch = """
 for word; do case "$word" in --array=0-*) last=${word#--array=0-};; esac; done
 [ "${last:-0}" -lt 3 ] && { echo 9; exit; }

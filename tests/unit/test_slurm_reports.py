@@ -1,4 +1,4 @@
-"""What Slurm said becomes the database's: forgotten jobs, held jobs, stops that have to wait."""
+"""Slurm's reports update the database: forgotten jobs, held jobs, stops that have to wait."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def held_alerts(lab: Lab, status: str = "pending") -> list[Alert]:
         ("7|NODE_FAIL|gpu01|{run}", RunStatus.LOST, "node_fail"),
     ],
 )
-def test_a_forgotten_job_ends_as_the_accounting_says(
+def test_forgotten_job_ends_as_the_accounting_says(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, printed: str, status: RunStatus, reason: str
 ) -> None:
     run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
@@ -94,7 +94,7 @@ def test_a_forgotten_job_ends_as_the_accounting_says(
     assert (current(lab, run).status, current(lab, run).status_reason) == (status, reason)
 
 
-def test_a_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
     monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
     hear(lab, reports, seen(), Recalled(rows={run.id: None}), seen())
@@ -103,7 +103,7 @@ def test_a_job_that_nobody_remembers_is_lost(lab: Lab, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(("has_started", "status"), [(False, RunStatus.STOPPED), (True, RunStatus.LOST)])
-def test_a_task_that_its_array_is_there_without_was_cancelled_unless_it_had_been_started(
+def test_task_missing_from_its_array_was_cancelled_unless_it_had_started(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, has_started: bool, status: RunStatus
 ) -> None:
     monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
@@ -119,7 +119,7 @@ def test_a_task_that_its_array_is_there_without_was_cancelled_unless_it_had_been
 
 
 @pytest.mark.parametrize(("job", "tasks"), [("7", None), ("7_1", (0, 1))])
-def test_a_job_that_somebody_gave_another_name_is_known_by_its_number(
+def test_renamed_job_is_recognized_by_its_number(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, job: str, tasks: tuple[int, ...] | None
 ) -> None:
     monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
@@ -132,8 +132,8 @@ def test_a_job_that_somebody_gave_another_name_is_known_by_its_number(
     )
 
 
-def test_the_name_of_a_job_counts_for_more_than_its_number(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Numbers begin again from 1 at some time."""
+def test_job_name_counts_more_than_its_number(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers start again from 1 at some time."""
     monkeypatch.setattr(lab.slurm, "recall", lambda _: None)
     run, other, reports = sent(lab, 7), sent(lab, 8), SlurmReports(lab, lambda _: None)
     of_other = replace(row(other, "Priority"), job_id="7")
@@ -141,7 +141,7 @@ def test_the_name_of_a_job_counts_for_more_than_its_number(lab: Lab, monkeypatch
     assert [current(lab, one).status for one in (run, other)] == [RunStatus.LOST, RunStatus.LAUNCHING]
 
 
-def test_what_a_requeued_job_waited_before_a_server_asked_is_no_work(lab: Lab) -> None:
+def test_waiting_time_of_a_requeued_job_before_a_query_is_not_work_time(lab: Lab) -> None:
     run = move(lab, sent(lab, 7), RunStatus.RUNNING, started_at="2020-01-01T00:00:00.000Z")
     heartbeat = Path(lab.paths.run(run.id).heartbeat)
     heartbeat.parent.mkdir(parents=True, exist_ok=True)
@@ -152,7 +152,7 @@ def test_what_a_requeued_job_waited_before_a_server_asked_is_no_work(lab: Lab) -
     assert (current(lab, run).attempt, current(lab, run).earlier_seconds) == (2, 3000.0)
 
 
-def test_sacct_is_asked_for_whole_jobs_in_a_form_that_is_not_cut() -> None:
+def test_sacct_is_queried_for_whole_jobs_without_truncation() -> None:
     assert sacct_arguments(["7", "8_3"]) == [
         "sacct", "--noheader", "--allocations", "--parsable2", "--format=JobID,State,NodeList,JobName", "--jobs=7,8_3",
     ]  # fmt: skip
@@ -176,7 +176,7 @@ def test_many_held_jobs_are_one_alert_that_follows_them(lab: Lab) -> None:
     assert held_alerts(lab) == []
 
 
-def test_held_jobs_that_somebody_ignores_are_not_told_again(lab: Lab) -> None:
+def test_ignored_held_jobs_raise_no_further_alert(lab: Lab) -> None:
     runs, reports = [sent(lab, number, f"r{number}") for number in (1, 2)], SlurmReports(lab, lambda _: None)
     look = seen(*(row(run, STUCK) for run in runs))
     hear(lab, reports, look)
@@ -185,7 +185,7 @@ def test_held_jobs_that_somebody_ignores_are_not_told_again(lab: Lab) -> None:
     assert held_alerts(lab) == []
 
 
-def test_a_stop_that_waits_for_sbatch_says_so(lab: Lab) -> None:
+def test_stop_that_waits_for_sbatch_says_so(lab: Lab) -> None:
     run, reports = sent(lab, 7), SlurmReports(lab, lambda _: None)
     hear(lab, reports, StopDelayed(run_id=run.id, message="sbatch has not answered yet"))
     assert current(lab, run).status_reason == "sbatch has not answered yet"

@@ -1,4 +1,4 @@
-"""What a run asks of Slurm: its fields, the srun in its command, the defaults; and what it may not ask."""
+"""What a run requests from Slurm: its fields, the srun in its command, the defaults; and what is refused."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def options(defaults: SlurmDefaults = NO_DEFAULTS, **facts: Any) -> set[str]:
     return set(sbatch_options(run(**facts), defaults))
 
 
-def test_the_fields_of_a_run_become_options() -> None:
+def test_fields_of_a_run_become_options() -> None:
     asked = {"partition": "gpu", "account": "lab", "qos": "high", "constraint": "a100", "extra": ["--exclusive"]}
     assert options(gpus=2, cpus=4, memory_mb=512, time_limit_seconds=61, slurm=asked) == {
         "--gres=gpu:2", "--cpus-per-task=4", "--mem=512M", "--time=2", "--ntasks=1", "--partition=gpu", "--account=lab",
@@ -69,19 +69,19 @@ def test_several_nodes_have_one_task_each() -> None:
         ({"command": "srun --gpus-per-node=a100:2 python train.py", "nodes": 2}, 4),
     ],
 )
-def test_the_cards_of_a_job_are_counted_however_they_were_asked_for(facts: dict[str, Any], held: int) -> None:
+def test_cards_of_a_job_are_counted_however_they_were_requested(facts: dict[str, Any], held: int) -> None:
     assert gpus_held(run(**facts), NO_DEFAULTS) == held
 
 
-def test_cards_that_the_project_asks_for_by_default_are_counted() -> None:
+def test_cards_from_project_defaults_are_counted() -> None:
     assert gpus_held(run(nodes=2), SlurmDefaults(gres="gpu:1")) == 2
 
 
-def test_gres_as_written_wins_over_a_number_of_gpus() -> None:
+def test_explicit_gres_wins_over_a_number_of_gpus() -> None:
     assert "--gres=gpu:a100:3" in options(gpus=1, slurm={"gres": "gpu:a100:3"})
 
 
-def test_defaults_give_way_to_srun_and_both_to_the_run() -> None:
+def test_srun_overrides_defaults_and_the_run_overrides_both() -> None:
     defaults = SlurmDefaults(partition="main", account="lab", gres="gpu:1", extra=("--nice=5",))
     command = "srun -p debug -n4 --gpus-per-task=1 python train.py"
     assert options(defaults, command=command) == {
@@ -114,7 +114,7 @@ def test_defaults_give_way_to_srun_and_both_to_the_run() -> None:
         ("echo 'two lines\nsrun -n 9' && srun -n 2 ./b", {"ntasks": "2"}),
     ],
 )
-def test_an_srun_in_the_command_is_heard(command: str, sizes: dict[str, str]) -> None:
+def test_srun_in_the_command_is_respected(command: str, sizes: dict[str, str]) -> None:
     assert srun_sizes(command) == sizes
 
 
@@ -133,7 +133,7 @@ def test_an_srun_in_the_command_is_heard(command: str, sizes: dict[str, str]) ->
         "bash -s <<EOF\nsbatch x.sh\nEOF",
     ],
 )
-def test_a_nested_sbatch_is_refused(command: str) -> None:
+def test_nested_sbatch_is_refused(command: str) -> None:
     with pytest.raises(Invalid) as caught:
         refuse_nested(command)
     assert "slurm" in caught.value.hint
@@ -142,7 +142,7 @@ def test_a_nested_sbatch_is_refused(command: str) -> None:
 @pytest.mark.parametrize(
     "command", ["sh jobs/go.sh", "./jobs/go.sh 1 2", "source jobs/go.sh", "bash -x jobs/go.sh", "bash outer.sh"]
 )
-def test_an_sbatch_in_a_script_of_the_project_is_refused_by_the_scripts_name(tmp_path: Path, command: str) -> None:
+def test_sbatch_in_a_project_script_is_refused_by_the_scripts_name(tmp_path: Path, command: str) -> None:
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs" / "go.sh").write_text("#!/bin/bash\n#SBATCH -N1\nfor i in 1 2; do\n  sbatch x.sh\ndone\n")
     (tmp_path / "outer.sh").write_text("srun -n 4 true\nbash jobs/go.sh\n")
@@ -152,7 +152,7 @@ def test_an_sbatch_in_a_script_of_the_project_is_refused_by_the_scripts_name(tmp
     assert srun_sizes("bash outer.sh", tmp_path) == {"ntasks": "4"}
 
 
-def test_what_cannot_be_read_or_calls_itself_harms_nothing(tmp_path: Path) -> None:
+def test_unreadable_or_recursive_scripts_do_no_harm(tmp_path: Path) -> None:
     (tmp_path / "again.sh").write_text("bash again.sh\n")
     (tmp_path / "train.py").write_text("sbatch = 1\n")
     for command in ("bash again.sh", "bash missing.sh", "bash .", "bash", "./train.py", "python train.py", "bash -c"):
@@ -162,7 +162,7 @@ def test_what_cannot_be_read_or_calls_itself_harms_nothing(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "command", ["echo sbatch", "python sbatch.py", "./sbatch_all.sh", "grep 'sbatch x' log", "cat <<EOF\nsbatch x\nEOF"]
 )
-def test_the_word_alone_is_no_sbatch(command: str) -> None:
+def test_word_sbatch_alone_is_not_refused(command: str) -> None:
     refuse_nested(command)
 
 
@@ -170,7 +170,7 @@ def test_the_word_alone_is_no_sbatch(command: str) -> None:
     "item", ["x.sh", "", "--job-name=x", "-Jx", "--output=x", "-o/dev/null", "--array=1-3", "--export=ALL", "--wrap=x",
              "--signal=KILL@10", "--signal=NOSUCH@1", "--signal", "-p debug"]
 )  # fmt: skip
-def test_options_that_are_none_or_ours_are_refused(item: str) -> None:
+def test_invalid_and_reserved_options_are_refused(item: str) -> None:
     with pytest.raises(Invalid):
         check_extra([item])
 
@@ -189,7 +189,7 @@ def test_options_that_are_none_or_ours_are_refused(item: str) -> None:
         ("-Mother", "--clusters", "SLURM_CLUSTERS"),
     ],
 )
-def test_what_is_ours_is_refused_cut_short_too_and_says_what_to_use(item: str, own: str, instead: str) -> None:
+def test_reserved_options_are_refused_in_short_form_with_a_hint(item: str, own: str, instead: str) -> None:
     with pytest.raises(Invalid) as caught:
         check_extra([item])
     assert own in caught.value.message and item in caught.value.message
@@ -197,21 +197,21 @@ def test_what_is_ours_is_refused_cut_short_too_and_says_what_to_use(item: str, o
 
 
 @pytest.mark.parametrize("item", ["-HJmine", "-Qo/dev/null", "--signa=KILL@10", "--si=KILL@10"])
-def test_what_is_ours_cannot_hide_behind_another_option(item: str) -> None:
+def test_reserved_options_cannot_hide_behind_another_option(item: str) -> None:
     with pytest.raises(Invalid):
         check_extra([item])
 
 
-def test_an_srun_hands_on_sizes_and_nothing_that_is_ours() -> None:
+def test_srun_passes_on_sizes_and_no_reserved_options() -> None:
     assert srun_sizes("srun --job-nam=x --outpu=y --uid=0 --arr=0-3 -Jz -n2 ./a") == {"ntasks": "2"}
 
 
-def test_other_options_are_taken() -> None:
+def test_other_options_are_accepted() -> None:
     check_extra(["--wait-all-nodes=1", "--part=debug", "-H", "-vv", "-k", "--hold"])
     check_extra(["--exclusive", "--mail-type=END", "-pdebug", "--comment=two words", "--no-requeue"])
 
 
-def test_a_warning_goes_to_the_sidecar_and_is_known_to_it() -> None:
+def test_warning_signal_goes_to_the_sidecar_which_knows_it() -> None:
     assert "--signal=B:USR1@120" in options(slurm={"extra": ["--signal=USR1@120"]})
     assert signal_before_limit(["--nice", "--signal=B:SIGUSR2@60"]) == signal.SIGUSR2
 
@@ -220,20 +220,20 @@ def test_a_warning_goes_to_the_sidecar_and_is_known_to_it() -> None:
     ("limit", "asked", "after", "told"),
     [(70, "USR1@15", 55, 5), (60.5, "USR1", 0.5, 60), (120, "USR1@15", 105, 0), (7200, "USR1@300", 6900, 240)],
 )
-def test_a_warning_comes_before_the_limit_to_the_second(limit: float, asked: str, after: float, told: int) -> None:
-    """From the sidecar. Slurm, who has the limit rounded up to minutes, is not to be sooner."""
+def test_warning_comes_before_the_limit_to_the_second(limit: float, asked: str, after: float, told: int) -> None:
+    """The sidecar sends it. Slurm rounds the limit up to minutes and must not be earlier."""
     warned = run(time_limit_seconds=limit, slurm={"extra": [f"--signal={asked}"]})
     assert warning_of(warned, NO_DEFAULTS) == {"warning_signal": signal.SIGUSR1, "warning_after_seconds": after}
     assert f"--signal=B:USR1@{told}" in sbatch_options(warned, NO_DEFAULTS)
 
 
-def test_a_warning_before_a_limit_that_only_slurm_knows_is_slurms() -> None:
+def test_slurm_warns_before_a_limit_that_only_slurm_knows() -> None:
     warned = run(slurm={"extra": ["--signal=USR1@15"]})
     assert warning_of(warned, NO_DEFAULTS)["warning_after_seconds"] is None
     assert "--signal=B:USR1@15" in sbatch_options(warned, NO_DEFAULTS)
 
 
-def test_equal_requests_share_arrays_of_what_slurm_bears() -> None:
+def test_equal_requests_share_arrays_within_slurms_limit() -> None:
     alike = [run(number) for number in range(7)]
     found = list(batches_of([*alike, run(8, cpus=2)], NO_DEFAULTS, 3))
     assert [len(batch.runs) for batch in found] == [3, 3, 1, 1]
@@ -256,12 +256,12 @@ def test_defaults_come_from_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "line", ["partion = 'x'", "partition = 3", "extra = 'x'", "extra = ['x.sh']", "query_seconds = 0"]
 )
-def test_a_mistake_in_the_table_is_told(tmp_path: Path, line: str) -> None:
+def test_mistake_in_the_table_is_reported(tmp_path: Path, line: str) -> None:
     with pytest.raises(Invalid):
         load_defaults(write(tmp_path, f"[slurm]\n{line}\n"))
 
 
-def test_a_job_sees_its_own_allocation_and_not_the_one_around_the_server() -> None:
+def test_job_sees_its_own_allocation_and_not_the_servers() -> None:
     stored = {"PATH": "/p", "SLURM_JOB_ID": "1", "SLURM_CONF": "/c", "CUDA_VISIBLE_DEVICES": "0,1,2,3"}
     inherited = {"PATH": "/node", "SLURM_JOB_ID": "9", "CUDA_VISIBLE_DEVICES": "2", "TMPDIR": "/scratch/9", "HOST": "n"}
     assert environment_on_node(stored, inherited) == {
@@ -269,7 +269,7 @@ def test_a_job_sees_its_own_allocation_and_not_the_one_around_the_server() -> No
     }  # fmt: skip
 
 
-def test_a_restarted_job_is_the_next_attempt(tmp_path: Path) -> None:
+def test_restarted_job_is_the_next_attempt(tmp_path: Path) -> None:
     paths = RunPaths(tmp_path)
     assert attempt_of(paths, {"attempt": 1}, {}) == 1
     assert attempt_of(paths, {"attempt": 2}, {"SLURM_RESTART_COUNT": "2"}) == 4
@@ -278,7 +278,7 @@ def test_a_restarted_job_is_the_next_attempt(tmp_path: Path) -> None:
     assert facts == {"slurm_job_id": "10_3", "slurm_partition": "gpu", "node": "n1"}
 
 
-def test_gpus_that_gres_contradicts_are_warned_of() -> None:
+def test_contradicting_gpus_and_gres_give_a_warning() -> None:
     def warnings(gpus: int, gres: str, *extra: str) -> tuple[str, ...]:
         wanted = NewRun(command="true", gpus=gpus, slurm={"gres": gres, "extra": list(extra)})
         return plan_gpus(Cluster(type=ClusterType.SLURM), wanted, {}).warnings

@@ -1,4 +1,4 @@
-"""Search spaces: what is refused and where, how many configurations there are, and that draws repeat."""
+"""Search spaces: refusals with locations, numbers of configurations, and repeatable draws."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ CONDITIONAL = {
 }
 
 
-def test_a_grid_has_every_combination_once() -> None:
+def test_grid_has_every_combination_once() -> None:
     found = list(grid(parse_space({"a": [1, 2], "b": ["x", "y", "z"], "c": 7})))
     assert found == [{"a": a, "b": b, "c": 7} for a in (1, 2) for b in "xyz"]
     assert len({config_hash(config) for config in found}) == 6
 
 
-def test_a_parameter_with_a_condition_has_a_value_only_there() -> None:
+def test_conditional_parameter_has_a_value_only_if_its_condition_holds() -> None:
     space = parse_space(CONDITIONAL)
     found = list(grid(space))
     assert len(found) == count_grid(space) == (1 + 1 + 2 + 2) * 3
@@ -34,7 +34,7 @@ def test_a_parameter_with_a_condition_has_a_value_only_there() -> None:
     assert all(("nesterov" in config) == (config.get("momentum", 0) >= 0.9) for config in found)
 
 
-def test_a_grid_is_counted_without_being_made() -> None:
+def test_grid_is_counted_without_being_built() -> None:
     assert count_grid(parse_space({f"p{n}": list(range(100)) for n in range(10)})) == 100**10
 
 
@@ -51,7 +51,7 @@ def test_a_grid_is_counted_without_being_made() -> None:
         ("cosine", ["cosine"]),
     ],
 )
-def test_the_values_of_a_grid_are_what_one_would_type(spec: Any, values: list[Any]) -> None:
+def test_grid_values_are_what_one_would_type(spec: Any, values: list[Any]) -> None:
     found = [config["x"] for config in grid(parse_space({"x": spec}))]
     assert found == values
     assert [type(value) for value in found] == [type(value) for value in values]
@@ -90,7 +90,7 @@ def test_the_values_of_a_grid_are_what_one_would_type(spec: Any, values: list[An
         ),
     ],
 )
-def test_a_fault_is_named_with_its_place(parameters: dict[str, Any], field: tuple[str, ...], words: str) -> None:
+def test_fault_is_named_with_its_location(parameters: dict[str, Any], field: tuple[str, ...], words: str) -> None:
     with pytest.raises(Invalid, match=words) as caught:
         parse_space(parameters)
     assert caught.value.field == field
@@ -101,19 +101,19 @@ def test_a_fault_is_named_with_its_place(parameters: dict[str, Any], field: tupl
     ("low", "hint"),
     [("1e-4", "Write 0.0001 without quotes"), (".nan", "finite"), ("few", "finite"), (True, "finite")],
 )
-def test_what_is_no_number_is_refused_with_what_to_write_instead(low: Any, hint: str) -> None:
+def test_value_that_is_not_a_number_is_refused_with_a_hint(low: Any, hint: str) -> None:
     with pytest.raises(Invalid) as caught:
         parse_space({"lr": {"min": low, "max": 1}})
     assert hint in caught.value.hint
 
 
-def test_a_grid_refuses_a_range_that_it_cannot_go_through() -> None:
+def test_grid_refuses_a_range_without_steps() -> None:
     with pytest.raises(Invalid, match="lr is a continuous range"):
         count_grid(parse_space({"lr": {"min": 0, "max": 1}}))
 
 
 @given(seed=st.integers(0, 2**32), count=st.integers(1, 60))
-def test_draws_repeat_lie_in_the_space_and_are_never_the_same_twice(seed: int, count: int) -> None:
+def test_draws_repeat_are_in_the_space_and_unique(seed: int, count: int) -> None:
     space = parse_space(
         {
             **CONDITIONAL,
@@ -132,20 +132,20 @@ def test_draws_repeat_lie_in_the_space_and_are_never_the_same_twice(seed: int, c
         assert ("momentum" in config) == (config["optimizer"] == "sgd")
 
 
-def test_a_small_space_is_exhausted_and_not_repeated() -> None:
+def test_small_space_is_exhausted_and_not_repeated() -> None:
     space = parse_space({"a": [1, 2, 3], "b": {"min": 1, "max": 4, "int": True}})
     found = draw_many(space, 7, 100, ())
     assert len(found) == len({config_hash(config) for config in found}) == 12
 
 
-def test_more_draws_go_on_where_the_first_ended() -> None:
+def test_further_draws_continue_after_the_first() -> None:
     space = parse_space({"x": {"min": 0, "max": 1}})
     first = draw_many(space, 3, 10, ())
     known = {config_hash(config) for config in first}
     assert first + draw_many(space, 3, 5, known) == draw_many(space, 3, 15, ())
 
 
-def test_the_hash_is_of_the_values_and_neither_of_their_order_nor_of_the_seed() -> None:
+def test_hash_depends_on_values_but_not_on_order_or_seed() -> None:
     assert config_hash({"a": 1, "b": 2.0}) == config_hash({"b": 2, "a": 1.0, "seed": 5})
     assert config_hash({"a": 1}) != config_hash({"a": True})
     assert config_hash({"a": "1"}) != config_hash({"a": 1})

@@ -1,4 +1,4 @@
-"""The database: one transaction a change, paging that does not skip, damage that is told."""
+"""The database: one transaction per change, stable pages, reported damage."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def add(db: Database, count: int, first: int = 0) -> list[Run]:
     return made
 
 
-def test_a_change_that_fails_leaves_neither_row_nor_event(db: Database) -> None:
+def test_failed_change_leaves_neither_row_nor_event(db: Database) -> None:
     with pytest.raises(RuntimeError), db.transaction() as tx:
         runs.insert(tx, a_run(), "person")
         raise RuntimeError
@@ -51,7 +51,7 @@ def test_a_change_that_fails_leaves_neither_row_nor_event(db: Database) -> None:
     assert events.last_seq(db.reader()) == 0
 
 
-def test_what_cannot_be_taken_back_hides_neither_the_reason_nor_the_rest(db: Database, tmp_path: Path) -> None:
+def test_failed_rollback_action_hides_neither_the_error_nor_other_actions(db: Database, tmp_path: Path) -> None:
     written = tmp_path / "written"
     written.touch()
     with pytest.raises(RuntimeError, match="half-way"), db.transaction() as tx:
@@ -60,7 +60,7 @@ def test_what_cannot_be_taken_back_hides_neither_the_reason_nor_the_rest(db: Dat
     assert not written.exists()
 
 
-def test_a_database_of_an_older_number_gets_what_is_newer_though_a_number_is_left_out(tmp_path: Path) -> None:
+def test_older_database_gets_all_newer_migrations_despite_a_missing_number(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
     folder = Path(store.__file__).parent / "migrations"
     connection = sqlite3.connect(path)
@@ -76,7 +76,7 @@ def test_a_database_of_an_older_number_gets_what_is_newer_though_a_number_is_lef
     connection.close()
 
 
-def test_events_are_numbered_without_a_gap_also_after_one_was_taken_back(db: Database) -> None:
+def test_event_numbers_have_no_gap_even_after_a_rollback(db: Database) -> None:
     add(db, 1)
     with pytest.raises(RuntimeError), db.transaction() as tx:
         runs.insert(tx, a_run(id="run-x"), "person")
@@ -85,7 +85,7 @@ def test_events_are_numbered_without_a_gap_also_after_one_was_taken_back(db: Dat
     assert [event.seq for event in events.after(db.reader(), 0, 100)] == [1, 2]
 
 
-def test_listeners_hear_events_in_the_order_of_their_numbers(db: Database) -> None:
+def test_listeners_get_events_in_order(db: Database) -> None:
     heard: list[int] = []
     db.on_commit(lambda committed: heard.extend(event.seq for event in committed))
 
@@ -103,7 +103,7 @@ def test_listeners_hear_events_in_the_order_of_their_numbers(db: Database) -> No
 
 
 @pytest.mark.parametrize("sort", sorted(SORTS))
-def test_pages_show_every_run_once_in_the_order_asked_for(db: Database, sort: str) -> None:
+def test_pages_show_every_run_once_in_the_requested_order(db: Database, sort: str) -> None:
     add(db, 11)
     whole, _ = runs.page(db.reader(), Filter(sort=sort), 100, None)
     seen: list[str] = []
@@ -131,19 +131,19 @@ def test_pages_do_not_shift_while_runs_are_added(db: Database) -> None:
     "cursor",
     ["x", "é", "W10=", "WzEsMl0", "WyJcdWQ4MDAiLDFd", "W251bGwsMV0=", "WzEsMWU0MDBd", "e30=", "WzEsIngiXQ==", "\ud800"],
 )
-def test_a_cursor_that_is_not_ours_is_refused(db: Database, cursor: str) -> None:
+def test_foreign_cursor_is_refused(db: Database, cursor: str) -> None:
     with pytest.raises(Invalid):
         runs.page(db.reader(), Filter(), 3, cursor)
 
 
 @pytest.mark.parametrize("content", [b"this is no database, whatever its name says" * 50, b"\0" * 8192])
-def test_a_file_that_is_no_database_is_told_as_damage(tmp_path: Path, content: bytes) -> None:
+def test_file_that_is_not_a_database_is_reported_as_damage(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "labwright.db").write_bytes(content)
     with pytest.raises(DatabaseDamaged):
         Database(tmp_path / "labwright.db")
 
 
-def test_a_torn_database_is_told_as_damage(tmp_path: Path) -> None:
+def test_torn_database_is_reported_as_damage(tmp_path: Path) -> None:
     path = tmp_path / "labwright.db"
     db = Database(path)
     add(db, 500)
@@ -156,7 +156,7 @@ def test_a_torn_database_is_told_as_damage(tmp_path: Path) -> None:
     assert "labwright db rebuild" in caught.value.hint
 
 
-def test_a_database_of_a_newer_labwright_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_database_of_a_newer_version_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "labwright.db"
     Database(path).close()
     with sqlite3.connect(path) as connection:
@@ -170,16 +170,14 @@ def test_a_database_of_a_newer_labwright_is_refused_and_left_alone(tmp_path: Pat
 
 
 @pytest.mark.parametrize("removed", [["", "-wal", "-shm"], [""], ["-wal"], ["-wal", "-shm"]])
-def test_a_deleted_file_is_written_out_again_with_all_that_was_in_it(
-    db: Database, tmp_path: Path, removed: list[str]
-) -> None:
+def test_deleted_file_is_written_again_with_its_content(db: Database, tmp_path: Path, removed: list[str]) -> None:
     add(db, 3)
     epoch = db.epoch
     for suffix in removed:
         Path(f"{tmp_path / 'labwright.db'}{suffix}").unlink()
     add(db, 2, first=3)
     db.is_ours = lambda: False
-    assert not db.heal_if_deleted()  # what lies there may be another server's by now
+    assert not db.heal_if_deleted()  # the file there may belong to another server by now
     db.is_ours = lambda: True
     assert db.heal_if_deleted()
     assert not db.heal_if_deleted()
@@ -193,8 +191,8 @@ def test_a_deleted_file_is_written_out_again_with_all_that_was_in_it(
     again.close()
 
 
-def test_a_reader_of_a_deleted_file_finds_it_healed(db: Database, tmp_path: Path) -> None:
-    """A thread's first look may come before the engine's next tick."""
+def test_reader_of_a_deleted_file_finds_it_restored(db: Database, tmp_path: Path) -> None:
+    """A thread's first read may come before the engine's next tick."""
     add(db, 3)
     for suffix in ("", "-wal", "-shm"):
         Path(f"{tmp_path / 'labwright.db'}{suffix}").unlink()
@@ -211,7 +209,7 @@ def test_a_reader_of_a_deleted_file_finds_it_healed(db: Database, tmp_path: Path
     assert found == [3]
 
 
-def test_a_backup_is_a_whole_database_and_private(db: Database, tmp_path: Path) -> None:
+def test_backup_is_a_complete_and_private_database(db: Database, tmp_path: Path) -> None:
     add(db, 3)
     target = tmp_path / "copy.db"
     db.backup_to(target)
@@ -222,16 +220,16 @@ def test_a_backup_is_a_whole_database_and_private(db: Database, tmp_path: Path) 
     copy.close()
 
 
-def test_a_backup_that_fails_leaves_nothing_behind(db: Database, tmp_path: Path) -> None:
+def test_failed_backup_leaves_nothing_behind(db: Database, tmp_path: Path) -> None:
     (tmp_path / "copy.db").mkdir()  # cannot be replaced by a file
     with pytest.raises(OSError, match="directory"):
         db.backup_to(tmp_path / "copy.db")
     assert not list(tmp_path.glob("*.new"))
 
 
-def test_a_write_that_the_disk_refuses_is_told_as_storage(db: Database) -> None:
+def test_write_refused_by_the_disk_is_a_storage_error(db: Database) -> None:
     pages = db._writer.execute("PRAGMA page_count").fetchone()[0]
-    db._writer.execute(f"PRAGMA max_page_count = {pages}")  # what a full disk looks like to SQLite
+    db._writer.execute(f"PRAGMA max_page_count = {pages}")  # how SQLite reports a full disk
     with pytest.raises(StorageFailed):
         add(db, 2000)
     assert runs.count_by_status(db.reader())["ready"] == 0
@@ -240,14 +238,14 @@ def test_a_write_that_the_disk_refuses_is_told_as_storage(db: Database) -> None:
     assert runs.count_by_status(db.reader())["ready"] == 2
 
 
-def test_a_status_can_be_found_after_a_move(db: Database) -> None:
+def test_status_can_be_found_after_a_move(db: Database) -> None:
     run = add(db, 1)[0]
     with db.transaction() as tx:
         runs.change(tx, run, run.move(RunStatus.QUEUED, queued_at="2026-01-01T00:00:00.000Z"), "person")
     assert [found.id for found in runs.with_status(db.reader(), RunStatus.QUEUED)] == [run.id]
 
 
-def test_every_sweep_with_something_queued_is_seen_once_whatever_its_runs_are_called(db: Database) -> None:
+def test_every_sweep_with_queued_runs_is_listed_once_whatever_its_run_names(db: Database) -> None:
     """The names sort before, between and after the sweeps' ids."""
     wanted = ["", "sweep-b", "sweep-d"]
     with db.transaction() as tx:
@@ -258,8 +256,8 @@ def test_every_sweep_with_something_queued_is_seen_once_whatever_its_runs_are_ca
     assert list(load_queues(db.reader(), {"sweep-b"}, 10)) == ["/0", "sweep-d/0"]
 
 
-def test_a_sound_database_is_never_taken_for_a_damaged_one(db: Database, tmp_path: Path) -> None:
-    """With a row in every table: SQLite's own check has its moods."""
+def test_sound_database_is_never_reported_as_damaged(db: Database, tmp_path: Path) -> None:
+    """It has a row in every table, because SQLite's own check can be surprising."""
     parent = add(db, 1)[0]
     with db.transaction() as tx:
         runs.insert(tx, a_run(id="run-child", after=(parent.id,)), "person", 1)
@@ -271,7 +269,7 @@ def test_a_sound_database_is_never_taken_for_a_damaged_one(db: Database, tmp_pat
     Database(tmp_path / "labwright.db").close()
 
 
-def test_a_large_database_is_checked_beside_the_work(tmp_path: Path) -> None:
+def test_large_database_is_checked_in_the_background(tmp_path: Path) -> None:
     path = tmp_path / "labwright.db"
     Database(path).close()
     with contextlib.closing(sqlite3.connect(path)) as connection:

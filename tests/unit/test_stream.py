@@ -1,4 +1,4 @@
-"""The stream of events: who hears nothing of interest still hears that the server is there."""
+"""The event stream: a client without matching events still gets signs of life."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ from tests.support.lab import lab_in
 
 
 @pytest.mark.parametrize("topics", ["events", "events,hints"])
-def test_news_for_others_do_not_silence_a_stream(topics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_events_for_others_do_not_silence_a_stream(
+    topics: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(stream, "KEEP_ALIVE_SECONDS", 0.1)
     with lab_in(tmp_path / "project") as lab:
         wanted = StreamFilter(topics, frozenset({EventType.RUN_DELETED}), "run-0000000000")
@@ -37,7 +39,7 @@ async def _first_word(lab: Lab, wanted: StreamFilter) -> bytes:
 
 
 async def _others_are_busy(lab: Lab) -> None:
-    """More often than the time between two signs of life."""
+    """Emit other events more often than the interval between two signs of life."""
     while True:
         lab.publish_hint(Hint("output", run_id="run-1111111111"))
         with lab.db.transaction() as tx:

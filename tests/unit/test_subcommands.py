@@ -1,4 +1,4 @@
-"""A script with subcommands is planned with one of them: which is named, whose flags are named, or which trains."""
+"""A plan uses one subcommand of a script: the named one, the one with the named flags, or the one that trains."""
 
 from __future__ import annotations
 
@@ -50,24 +50,24 @@ def scan_of(folder: Path, code: str) -> ProjectScan:
         ("evaluate what lr 0.1 and 0.2 do after 5 epochs", "main.py finetune"),
     ],
 )
-def test_the_subcommand_is_the_named_one_or_the_one_that_has_the_flags(tmp_path: Path, goal: str, script: str) -> None:
+def test_subcommand_is_the_named_one_or_the_one_with_the_flags(tmp_path: Path, goal: str, script: str) -> None:
     reading = read_goal(f"{goal}, highest val_acc", scan_of(tmp_path, MAIN))
     assert (reading.script, reading.questions) == (script, ())
 
 
-def test_of_several_that_fit_the_one_that_trains_is_meant_with_its_own_defaults(tmp_path: Path) -> None:
+def test_matching_subcommand_that_trains_is_chosen_with_its_defaults(tmp_path: Path) -> None:
     reading = read_goal("lr 0.1 and 0.2, highest val_acc", scan_of(tmp_path, ONE_TRAINS))
     assert (reading.script, reading.baseline) == ("main.py train", {"lr": 0.01})
 
 
-def test_which_subcommand_is_asked_where_several_train_and_an_answer_settles_it(tmp_path: Path) -> None:
+def test_several_training_subcommands_lead_to_a_question_that_an_answer_settles(tmp_path: Path) -> None:
     scan, goal = scan_of(tmp_path, MAIN), "lr 0.1 and 0.2, highest val_acc"
     (asked,) = read_goal(goal, scan).questions
     assert (asked.about, asked.suggestions) == ("script", ("main.py pretrain", "main.py finetune"))
     assert read_goal(f"{asked.suggestions[1]}\n{goal}", scan).script == "main.py finetune"
 
 
-def test_the_command_of_a_plan_has_the_subcommand_and_passes_every_check(tmp_path: Path) -> None:
+def test_command_of_a_plan_has_the_subcommand_and_passes_every_check(tmp_path: Path) -> None:
     scan = scan_of(tmp_path, MAIN)
     handle = PlanWorkspaceHandle.materialize(Workspace(tmp_path / ".labwright"))
     plan = Planned(

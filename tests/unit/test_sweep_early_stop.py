@@ -1,4 +1,4 @@
-"""Early stopping over what is in the database, as a server that was started again finds it."""
+"""Early stopping from the database, as a restarted server finds it."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def is_stopped(lab: Lab, run: Run) -> bool:
     return stored_runs.get(lab.db.reader(), run.id).stop_requested
 
 
-def test_a_run_that_was_let_go_on_is_not_judged_at_that_rung_again_after_a_restart(lab: Lab) -> None:
+def test_run_that_passed_a_rung_is_not_judged_there_again_after_a_restart(lab: Lab) -> None:
     sweep, (leads, trails, *later) = halving(lab, 6)
     comes_to_step_two(lab, leads, 5.0)
     comes_to_step_two(lab, trails, 6.0)

@@ -1,4 +1,4 @@
-"""The rules of sweeps: moves, budgets, early stopping, what mattered, and whether the best is more than luck."""
+"""The rules of sweeps: moves, budgets, early stopping, parameter importance, and significance of the best."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LEGAL = {
 
 
 @pytest.mark.parametrize(("before", "to"), list(product(SweepStatus, SweepStatus)))
-def test_a_sweep_makes_exactly_the_moves_of_the_table(before: SweepStatus, to: SweepStatus) -> None:
+def test_sweep_makes_exactly_the_moves_of_the_table(before: SweepStatus, to: SweepStatus) -> None:
     sweep = Sweep(id="sweep-0123456789", name="n", created_at="t", created_by="person", status=before)
     if to.value in LEGAL[before.value]:
         assert sweep.move(to).status is to
@@ -37,12 +37,12 @@ def test_a_sweep_makes_exactly_the_moves_of_the_table(before: SweepStatus, to: S
             sweep.move(to)
 
 
-def test_a_sweep_survives_being_written_down() -> None:
+def test_sweep_survives_storage() -> None:
     sweep = Sweep(id="sweep-0123456789", name="n", created_at="t", created_by="p", seeds=(0, 1), warnings=("w",))
     assert Sweep.from_dict(json.loads(json.dumps(sweep.to_dict()))) == sweep
 
 
-def test_copies_are_what_a_run_would_write_itself() -> None:
+def test_copied_records_equal_those_written_by_a_run() -> None:
     base = a_run(tags=("a",), env={"A": "é"})
     variants = [{"id": f"run-{n}", "name": f"n {n}", "status": RunStatus.QUEUED, "params": {"x": n}} for n in range(3)]
     for record, variant in zip(copies(base, variants), variants, strict=True):
@@ -70,7 +70,7 @@ def ledger(**facts: Any) -> BudgetUsage:
         ({}, {"runs": 10**6, "gpu_seconds": 10**9}, None),
     ],
 )
-def test_a_run_is_held_back_where_it_would_overrun(budget: dict[str, Any], facts: Any, short: str | None) -> None:
+def test_run_is_held_back_if_it_would_exceed_the_budget(budget: dict[str, Any], facts: Any, short: str | None) -> None:
     found = shortage(budget, ledger(**facts))
     assert (found and found[0]) == short
 
@@ -85,14 +85,14 @@ def test_a_run_is_held_back_where_it_would_overrun(budget: dict[str, Any], facts
         ({"wall_seconds": 60}, {"wall_seconds": 61}, "wall_seconds"),
     ],
 )
-def test_a_budget_is_used_up_by_what_has_run_and_not_by_what_was_promised(
+def test_budget_is_used_up_by_past_runs_and_not_by_reserved_time(
     budget: dict[str, Any], facts: Any, part: str | None
 ) -> None:
     found = used_up(budget, ledger(**facts))
     assert (found and found[0]) == part
 
 
-def test_a_budget_is_raised_by_what_it_was_at_first_and_by_enough_for_another_run() -> None:
+def test_budget_is_raised_by_its_first_amount_and_enough_for_another_run() -> None:
     assert raise_budget({"runs": 6, "gpu_hours": 1}, {"runs": 3}, "runs") == {"runs": 9, "gpu_hours": 1}
     late = ledger(wall_seconds=41.2, run_seconds=41.2)
     enough = raise_budget({"wall_seconds": 6}, {"wall_seconds": 6}, "wall_seconds", needed_budget("wall_seconds", late))
@@ -110,7 +110,7 @@ MEDIAN = {"method": "median", "after_runs": 3}
 HALVING = {"method": "halving", "first_step": 2, "factor": 2}
 
 
-def test_worse_than_the_median_at_the_same_step_ends() -> None:
+def test_run_worse_than_the_median_at_the_same_step_ends() -> None:
     others = [curve(5, 4, 3), curve(5, 3, 2), curve(5, 2, 1)]
     assert reason_to_stop(MEDIAN, "min", curve(5, 4), others, 2) == "4 at step 2, the median of 3 other runs is 3"
     assert reason_to_stop(MEDIAN, "min", curve(5, 3), others, 2) == ""
@@ -124,7 +124,7 @@ def test_one_noisy_step_decides_nothing_and_nan_is_never_best() -> None:
     assert reason_to_stop(MEDIAN, "min", curve(float("nan"), float("nan")), others, 2)
 
 
-def test_halving_lets_the_best_part_go_on_at_each_rung() -> None:
+def test_halving_keeps_the_best_part_at_each_rung() -> None:
     assert [checkpoint(HALVING, step) for step in (1, 2, 3, 4, 9)] == [None, 2, 2, 4, 8]
     others = [curve(9, 9), curve(1, 1), curve(2, 2)]
     assert reason_to_stop(HALVING, "min", curve(3, 3), others, 2) == "3 at step 2, 2 of 3 other runs were better"
@@ -138,13 +138,13 @@ def configuration(trial: int, *values: float, **params: Any) -> ConfigurationRes
     return made
 
 
-def test_the_mean_over_seeds_decides_and_not_the_luckiest_seed() -> None:
+def test_mean_over_seeds_decides_and_not_the_luckiest_seed() -> None:
     lucky, steady = configuration(0, 0.1, 3.0, 3.1), configuration(1, 1.0, 1.1, 0.9)
     assert ranked([lucky, steady, configuration(2)], "min") == [steady, lucky, configuration(2)]
     assert ranked([lucky, steady], "max")[0] is lucky
 
 
-def test_a_seed_that_ran_twice_counts_once() -> None:
+def test_seed_that_ran_twice_counts_once() -> None:
     found = configuration(0)
     found.samples = {0: [1.0, 3.0], 1: [4.0]}
     found.settle()
@@ -159,7 +159,7 @@ def test_a_seed_that_ran_twice_counts_once() -> None:
         (["acc", "los"], "No run has logged loss. Logged metrics: acc, los."),
     ],
 )
-def test_where_no_run_has_a_value_it_is_said_what_they_have(logged: list[str], words: str) -> None:
+def test_without_any_value_the_logged_metrics_are_named(logged: list[str], words: str) -> None:
     assert more_than_luck([configuration(0)], "loss", logged).text == words
 
 
@@ -174,30 +174,30 @@ def test_where_no_run_has_a_value_it_is_said_what_they_have(logged: list[str], w
         ((1.0, 1.0), (2.0, 2.0), "clear"),
     ],
 )
-def test_a_lead_is_called_what_it_is(best: tuple[float, ...], second: tuple[float, ...], kind: str) -> None:
+def test_lead_is_described_by_its_significance(best: tuple[float, ...], second: tuple[float, ...], kind: str) -> None:
     found = more_than_luck([configuration(0, *best), configuration(1, *second)], "loss")
     assert found.kind == kind
 
 
-def test_a_noisier_one_further_down_that_may_be_as_good_is_told() -> None:
+def test_noisier_configuration_that_may_be_as_good_is_reported() -> None:
     best, second, noisy = configuration(0, 1.0, 1.01), configuration(1, 2.0, 2.01), configuration(2, 1.0, 4.0)
     said = more_than_luck([best, second, noisy], "loss")
     assert said.kind == "clear"
     assert said.text.endswith("1 of the next 2 configurations do not differ from the best significantly.")
 
 
-def test_the_best_so_far_never_gets_worse() -> None:
+def test_best_so_far_never_gets_worse() -> None:
     source = random.Random(1)
     found = best_so_far([configuration(n, source.random()) for n in range(50)], "min")
     assert [best for _, best in found] == sorted((best for _, best in found), reverse=True)
     assert found[-1][0] == 50
 
 
-def test_what_matters_is_told_from_what_does_not() -> None:
+def test_important_parameters_are_distinguished_from_unimportant_ones() -> None:
     source = random.Random(1)
     params = [{"lr": source.random(), "noise": source.random(), "kind": source.choice("ab")} for _ in range(200)]
     values = [abs(p["lr"] - 0.3) + (0.2 if p["kind"] == "a" else 0) + 0.01 * source.random() for p in params]
-    values[0] = 1e30  # one that diverged
+    values[0] = 1e30  # a run that diverged
     found = importance(params, values)
     assert found is not None
     assert next(iter(found)) == "lr"
@@ -207,7 +207,7 @@ def test_what_matters_is_told_from_what_does_not() -> None:
     assert importance(params[:5], values[:5]) is None
 
 
-def test_a_few_configurations_show_that_the_best_lies_in_between() -> None:
+def test_few_configurations_can_show_that_the_best_is_in_between() -> None:
     rates = [n / 9 for n in range(10)]
     found = importance([{"lr": rate} for rate in rates], [abs(rate - 0.5) for rate in rates])
     assert found is not None

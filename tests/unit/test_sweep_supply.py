@@ -1,4 +1,4 @@
-"""How many runs a sweep is given at a time where Slurm would take any number."""
+"""How many runs a sweep starts at a time if Slurm would accept any number."""
 
 from __future__ import annotations
 
@@ -68,27 +68,27 @@ def at_work(lab: Lab, method: SweepMethod, **facts: Any) -> int:
 
 
 def end_one(lab: Lab, sweep: Sweep, status: RunStatus = RunStatus.FINISHED, **facts: Any) -> None:
-    """The one that was made first of those that have not ended."""
+    """End the oldest run that has not ended."""
     run = min(stored.unended_runs(lab.db.reader(), sweep.id), key=lambda run: run.trial or 0)
     assert run.status is RunStatus.QUEUED
     end(lab, run, status, series={"loss": [run.params["lr"] ** 2]}, **facts)
 
 
-def test_an_adaptive_sweep_asks_for_a_few_and_learns_from_them_before_it_asks_for_more(lab: Lab) -> None:
+def test_adaptive_sweep_requests_a_few_runs_and_learns_before_the_next(lab: Lab) -> None:
     assert at_work(lab, SweepMethod.ADAPTIVE, max_runs=60) == 8, "as many as the cluster bears"
     assert at_work(lab, SweepMethod.ADAPTIVE, max_runs=24) == 4, "so that it looks at results six times at least"
     assert at_work(lab, SweepMethod.ADAPTIVE, max_runs=3) == 1
     assert at_work(lab, SweepMethod.ADAPTIVE, max_runs=60, parallel=20) == 20, "or as many as it says itself"
 
 
-def test_a_budget_of_time_is_not_overrun_by_all_at_once_and_one_of_runs_cannot_be(lab: Lab) -> None:
+def test_budget_of_time_limits_parallel_runs_but_a_budget_of_runs_does_not(lab: Lab) -> None:
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30, budget={"wall_seconds": 3600}) == 8
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30, budget={"runs": 20}) == 20
     assert at_work(lab, SweepMethod.RANDOM, max_runs=30) == 30
 
 
-def test_while_nobody_knows_how_long_a_run_takes_one_goes_ahead_under_a_budget_of_gpu_hours(lab: Lab) -> None:
-    """All of them at once would overrun it together, and none could be called back."""
+def test_one_run_goes_ahead_under_a_gpu_hour_budget_while_the_duration_is_unknown(lab: Lab) -> None:
+    """All of them at once would exceed it together, and none could be called back."""
     asked: dict[str, Any] = {"max_runs": 30, "budget": {"gpu_hours": 5}, "gpus": 1}
     assert at_work(lab, SweepMethod.RANDOM, limit=600.0, **asked) == 8
     sweep = make(lab, SweepMethod.RANDOM, **asked)
@@ -100,8 +100,8 @@ def test_while_nobody_knows_how_long_a_run_takes_one_goes_ahead_under_a_budget_o
     assert queued_now(lab, sweep) == 3, "an hour each, and four are left but for a second"
 
 
-def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab: Lab) -> None:
-    """An hour each on four cards: two of them fit into ten GPU-hours, a third does not."""
+def test_gpu_hours_count_the_cards_of_every_node_however_requested(lab: Lab) -> None:
+    """One hour each on four cards: two of them fit into ten GPU-hours, a third does not."""
     asked: dict[str, Any] = {"max_runs": 30, "budget": {"gpu_hours": 10}, "limit": 3600.0}
     for cards in ({"gpus": 2, "nodes": 2}, {"slurm": {"gres": "gpu:4"}}):
         sweep = make(lab, SweepMethod.RANDOM, **cards, **asked)
@@ -110,7 +110,7 @@ def test_gpu_hours_count_the_cards_of_every_node_however_they_were_asked_for(lab
     assert "use no GPU" in "".join(make(lab, SweepMethod.RANDOM, **asked).warnings)
 
 
-def test_a_pending_job_may_begin_when_the_number_of_runs_is_used_up(lab: Lab) -> None:
+def test_pending_job_may_start_when_the_number_of_runs_is_used_up(lab: Lab) -> None:
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, budget={"runs": 2})
     assert queued_now(lab, sweep) == 2
     begun, pending = (run for run in stored.unended_runs(lab.db.reader(), sweep.id) if run.status is RunStatus.QUEUED)
@@ -122,8 +122,8 @@ def test_a_pending_job_may_begin_when_the_number_of_runs_is_used_up(lab: Lab) ->
     assert (Supply(lab, sweep).top_up() or ("",))[0] == "runs"
 
 
-def test_a_pending_job_may_not_begin_when_the_time_is_too_short_for_it(lab: Lab) -> None:
-    """Two of half an hour fit into an hour, until the first takes all of it but for a minute."""
+def test_pending_job_may_not_start_if_too_little_time_is_left(lab: Lab) -> None:
+    """Two runs of half an hour fit into an hour, until the first uses all of it except a minute."""
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=1800.0, budget={"runs": 2, "gpu_hours": 1})
     assert queued_now(lab, sweep) == 2
     end_one(lab, sweep, started_at="2026-01-01T00:00:00.000Z", ended_at="2026-01-01T00:59:00.000Z")
@@ -132,8 +132,8 @@ def test_a_pending_job_may_not_begin_when_the_time_is_too_short_for_it(lab: Lab)
     assert (Supply(lab, sweep).top_up() or ("",))[0] == "gpu_hours"
 
 
-def test_what_running_runs_may_still_take_is_told_where_the_hours_are_short(lab: Lab) -> None:
-    """Whether to pause does not depend on it; whoever is asked for more hours has to know."""
+def test_remaining_time_of_active_runs_is_reported_if_hours_are_short(lab: Lab) -> None:
+    """The pause does not depend on it, but a person who is asked for more hours has to know."""
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=1800.0, budget={"gpu_hours": 1})
     assert queued_now(lab, sweep) == 2
     end_one(lab, sweep, started_at="2026-01-01T00:00:00.000Z", ended_at="2026-01-01T00:54:00.000Z")
@@ -143,8 +143,8 @@ def test_what_running_runs_may_still_take_is_told_where_the_hours_are_short(lab:
     assert part == "gpu_hours" and "running runs may use 0.9 more" in words
 
 
-def test_gpu_hours_of_attempts_that_slurm_ended_are_used_too(lab: Lab) -> None:
-    """Whoever was preempted after fifty minutes has used them, also while it waits to begin again."""
+def test_gpu_hours_of_attempts_ended_by_slurm_are_counted(lab: Lab) -> None:
+    """A run preempted after fifty minutes has used them, even while it waits to restart."""
     sweep = make(lab, SweepMethod.RANDOM, max_runs=30, gpus=1, limit=600.0, budget={"gpu_hours": 1})
     assert queued_now(lab, sweep) == 6
     run = stored.unended_runs(lab.db.reader(), sweep.id)[0]
@@ -163,7 +163,7 @@ _BEGINS = {
 }
 
 
-def test_a_configuration_asked_for_while_the_sweep_was_extended_has_the_new_seeds_too(lab: Lab) -> None:
+def test_configuration_requested_during_an_extension_has_the_new_seeds_too(lab: Lab) -> None:
     sweep = make(lab, SweepMethod.ADAPTIVE, max_runs=60, seeds=(0, 1))
     supply = Supply(lab, sweep)
     sweeps.extend(lab, sweep.id, Extension(seeds=(2,)), PERSON)
@@ -171,8 +171,8 @@ def test_a_configuration_asked_for_while_the_sweep_was_extended_has_the_new_seed
     assert {row.seed for row in stored.runs_of(lab.db.reader(), sweep.id)} == {0, 1, 2}
 
 
-def test_ends_that_a_server_saw_at_once_lead_to_the_same_questions_as_one_by_one(tmp_path: Path) -> None:
-    """It may have been down meanwhile. Ten are drawn by chance before the sampler learns from anything."""
+def test_ends_seen_together_lead_to_the_same_configurations_as_one_by_one(tmp_path: Path) -> None:
+    """The server may have been down meanwhile. Ten are drawn at random before the sampler learns."""
     asked = []
     for at_once in (1, 3):
         with lab_in(tmp_path / str(at_once)) as lab:

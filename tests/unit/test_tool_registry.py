@@ -28,7 +28,7 @@ from tests.support.lab import ended_run, lab_in, make_run
 
 ALL: dict[str, Tool] = {**TOOLS, **CHAT_TOOLS[Mode.AGENT], **CHAT_TOOLS[Mode.PLAN]}
 AGENT = Actor(Scope.AGENT, "mcp")
-# Which command does the same as a tool. A tool without one is for assistants only.
+# The command that does the same as a tool. A tool without one is for assistants only.
 COMMAND_OF = {
     "get_cluster": "cluster",
     "list_runs": "ps",
@@ -87,14 +87,14 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
 
 
 def operations(lab: Lab) -> dict[str, str]:
-    """Method by name of operation."""
+    """Return the method by name of operation."""
     found = make_api(lab).openapi()["paths"].values()
     return {
         operation["summary"].lower().replace(" ", "_"): method for path in found for method, operation in path.items()
     }
 
 
-def test_a_tool_has_the_name_of_its_http_operation_and_reads_if_that_reads(lab: Lab) -> None:
+def test_tool_has_the_name_of_its_http_operation_and_the_same_access(lab: Lab) -> None:
     known = operations(lab)
     wrong = [name for name, tool in ALL.items() if tool.operation is None and name not in known]
     assert wrong == []
@@ -112,17 +112,17 @@ def test_every_tool_has_its_command(lab: Lab) -> None:
         assert not sub or sub in load(name).commands, tool
 
 
-def test_the_tools_that_the_mcp_server_has_without_a_labwright_server_are_these() -> None:
+def test_tools_without_a_labwright_server_are_listed() -> None:
     hint = "Write them again: python -m labwright.agent.tools > src/labwright/mcp/tools.json"
     assert packaged_tools() == outside.described(Scope.AGENT), hint
     assert {tool["name"] for tool in packaged_tools()} == OUTSIDE_TOOLS.keys()
 
 
-def test_a_viewer_sees_only_tools_that_read() -> None:
+def test_viewer_sees_only_tools_that_read() -> None:
     assert all(tool["read_only"] for tool in outside.described(Scope.VIEWER))
 
 
-def test_whatever_names_a_run_a_sweep_or_a_plan_takes_a_reference() -> None:
+def test_every_run_sweep_or_plan_argument_takes_a_reference() -> None:
     meant = {"run_id": RUN_REFERENCE, "run_ids": RUN_REFERENCE, "sweep_id": SWEEP_REFERENCE, "plan_id": PLAN_REFERENCE}
     for name, tool in ALL.items():
         for argument, schema in tool.takes.items():
@@ -134,7 +134,7 @@ def call(lab: Lab, tool: str, actor: Actor = AGENT, once: str = "", **arguments:
     return asyncio.run(outside.call(lab, tool, arguments, actor, proposer="rules", key=once, closing=lambda: False))
 
 
-def test_names_ids_beginnings_and_last_all_work(lab: Lab) -> None:
+def test_names_ids_prefixes_and_last_all_work(lab: Lab) -> None:
     run = ended_run(lab, "base", series={"loss": [0.5, 0.1]})
     other = ended_run(lab, "other", series={"loss": [0.4]})
     for reference in (run.id, run.id[:9], "base"):
@@ -163,7 +163,7 @@ def test_names_ids_beginnings_and_last_all_work(lab: Lab) -> None:
                 call(lab, tool, **{argument: wrong})
 
 
-def test_outside_of_conversations_there_is_no_evidence_and_nobody_to_ask(lab: Lab) -> None:
+def test_outside_conversations_there_is_no_evidence_and_no_approval(lab: Lab) -> None:
     run = ended_run(lab, "base", series={"loss": [0.5]})
     mine = make_run(lab, "mine")
     for name in ("get_run", "get_metrics", "digest_logs", "read_logs"):
@@ -176,14 +176,14 @@ def test_outside_of_conversations_there_is_no_evidence_and_nobody_to_ask(lab: La
             call(lab, name)
 
 
-def test_a_call_with_a_key_is_made_once(lab: Lab) -> None:
+def test_call_with_a_key_is_made_once(lab: Lab) -> None:
     first, again = (call(lab, "create_run", once="k", command="true", auto_start=False) for _ in range(2))
     assert first["id"] == again["id"]
     with pytest.raises(LabwrightError):
         call(lab, "create_run", once="k", command="false", auto_start=False)
 
 
-def test_a_wait_returns_at_the_end_or_when_its_time_is_over(lab: Lab) -> None:
+def test_wait_returns_at_the_end_or_at_its_timeout(lab: Lab) -> None:
     ended, waiting = ended_run(lab, "done"), make_run(lab, "ready")
     assert [run["id"] for run in call(lab, "wait_for_run", run_ids=["done"])["ended"]] == [ended.id]
     over = call(lab, "wait_for_run", run_ids=["done", "ready"], max_seconds=0.1)
@@ -243,13 +243,13 @@ OLD_CALLS: list[tuple[str, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("name", "arguments", "today"), OLD_CALLS)
-def test_a_call_of_an_earlier_version_is_understood(name: str, arguments: dict[str, Any], today: str) -> None:
+def test_call_of_an_earlier_version_is_understood(name: str, arguments: dict[str, Any], today: str) -> None:
     found = renamed(ToolCall(id="c", name=name, arguments=arguments))
     assert found.name == today
     checked(found.arguments, ALL[today].schema())
 
 
-def test_the_meaning_of_an_old_sweep_stays() -> None:
+def test_old_sweep_call_keeps_its_meaning() -> None:
     arguments = {"name": "s", "command": "x", "parameters": {}, "metric": "m", "goal": "max", "question": "why"}
     found = renamed(ToolCall(id="c", name="start_sweep", arguments=arguments)).arguments
     assert found == {
@@ -261,7 +261,7 @@ def test_the_meaning_of_an_old_sweep_stays() -> None:
     }
 
 
-def test_todays_calls_are_left_alone() -> None:
+def test_current_calls_are_left_unchanged() -> None:
     for name, arguments in (("start_run", {"run_id": "x"}), ("start_sweep", {"sweep_id": "s"}), ("get_run", {})):
         call = ToolCall(id="c", name=name, arguments=arguments)
         assert renamed(call) == call

@@ -1,4 +1,4 @@
-"""What is read from the goal of a wild loop: when it is met, what is searched, and what has to be asked."""
+"""What is read from the goal of a wild loop: its criterion, its search space, and questions."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def scan(tmp_path_factory: pytest.TempPathFactory) -> ProjectScan:
         ("loss at most .5", 0.5, "min"),
     ],
 )
-def test_the_number_that_a_goal_names_is_its_criterion(goal: str, threshold: float, way: str) -> None:
+def test_number_in_a_goal_is_its_criterion(goal: str, threshold: float, way: str) -> None:
     found = read_criterion(goal)
     assert found is not None
     assert (found.threshold, found.way) == (threshold, way)
 
 
 @pytest.mark.parametrize("goal", ["improve val_acc", "lr 0.1 and 0.2, highest val_acc", "tune lr between 0.1 and 1"])
-def test_values_of_flags_are_no_criterion(goal: str) -> None:
+def test_flag_values_are_not_a_criterion(goal: str) -> None:
     assert read_criterion(goal) is None
 
 
@@ -64,7 +64,7 @@ def test_values_of_flags_are_no_criterion(goal: str) -> None:
         ("beat 0.9 val_acc", "val_acc at least 0.9", {}),
     ],
 )
-def test_a_budget_or_a_value_of_a_flag_is_not_taken_for_the_criterion(
+def test_budget_or_flag_value_is_not_taken_as_the_criterion(
     scan: ProjectScan, goal: str, criterion: str, budget: dict[str, float]
 ) -> None:
     found = understand(NewWild(goal=goal), scan)
@@ -80,12 +80,12 @@ def test_a_budget_or_a_value_of_a_flag_is_not_taken_for_the_criterion(
         "val_acc 0.9, lr > 1",
     ],
 )
-def test_a_range_with_one_end_is_asked_about_and_not_ignored(scan: ProjectScan, goal: str) -> None:
+def test_range_with_one_end_leads_to_a_question(scan: ProjectScan, goal: str) -> None:
     with pytest.raises(Invalid, match="one end of a range"):
         understand(NewWild(goal=goal), scan)
 
 
-def test_of_two_criteria_none_is_left_out_unasked(scan: ProjectScan) -> None:
+def test_two_criteria_lead_to_a_question(scan: ProjectScan) -> None:
     with pytest.raises(Invalid, match="two criteria"):
         understand(NewWild(goal="val_acc above 0.9 and val_acc at most 0.99"), scan)
 
@@ -94,7 +94,7 @@ HOSTILE = ("x" * 20_000, "reach " * 4000, "a b " * 5000, "x > 1" * 4000, f"reach
 
 
 @pytest.mark.parametrize("goal", HOSTILE, ids=["word", "reach", "words", "limits", "digits"])
-def test_a_hostile_goal_is_read_quickly(goal: str) -> None:
+def test_hostile_goal_is_read_quickly(goal: str) -> None:
     began = time.process_time()
     read_criterion(goal)
     assert time.process_time() - began < 1.0
@@ -108,7 +108,7 @@ def configuration(*values: float) -> ConfigurationResult:
     return found
 
 
-def test_one_lucky_run_meets_no_criterion() -> None:
+def test_one_lucky_run_does_not_meet_the_criterion() -> None:
     wanted = criterion_of(read_criterion("reach val_acc 0.9"), {"key": "val_acc", "goal": "max"})
     assert not is_met(wanted, "max", configuration(0.99), seeds=3)
     assert is_met(wanted, "max", configuration(0.91, 0.9), seeds=3)
@@ -134,14 +134,14 @@ def test_percent_fits_a_script_that_counts_to_a_hundred() -> None:
         ),
     ],
 )
-def test_what_is_searched_follows_from_the_goal(scan: ProjectScan, goal: str, parameters: dict[str, Any]) -> None:
+def test_search_space_follows_from_the_goal(scan: ProjectScan, goal: str, parameters: dict[str, Any]) -> None:
     found = understand(NewWild(goal=goal), scan)
     assert found.parameters == parameters
     assert found.metric == {"key": "val_acc", "goal": "max", "use": "last"}
     assert found.seeds == (0, 1, 2)
 
 
-def test_a_range_in_the_goal_is_searched_between_its_ends(scan: ProjectScan) -> None:
+def test_range_in_the_goal_is_searched_between_its_ends(scan: ProjectScan) -> None:
     found = understand(NewWild(goal="reach val_acc 0.9 with lr between 0.01 and 0.5, width 16, at most 20 runs"), scan)
     assert found.parameters == {"lr": {"min": 0.01, "max": 0.5, "log": True, "int": False}}
     assert found.fixed == {"width": 16}
@@ -149,7 +149,7 @@ def test_a_range_in_the_goal_is_searched_between_its_ends(scan: ProjectScan) -> 
     assert found.criterion["threshold"] == 0.9
 
 
-def test_what_is_given_beside_the_goal_wins(scan: ProjectScan) -> None:
+def test_explicit_options_win_over_the_goal(scan: ProjectScan) -> None:
     metric = {"key": "val_loss", "goal": "min"}
     found = understand(NewWild(goal="make it better", metric=metric, parameters={"lr": [1, 2]}, seeds=(7,)), scan)
     assert (found.metric["key"], found.parameters, found.seeds) == ("val_loss", {"lr": [1, 2]}, (7,))
@@ -168,18 +168,18 @@ def test_what_is_given_beside_the_goal_wins(scan: ProjectScan) -> None:
         ("reach val_acc 0.9 by tuning the lerning_rate", {}, "no flag for lerning_rate"),
     ],
 )
-def test_what_cannot_be_read_is_asked(scan: ProjectScan, goal: str, given: dict[str, Any], words: str) -> None:
+def test_unreadable_goal_leads_to_a_question(scan: ProjectScan, goal: str, given: dict[str, Any], words: str) -> None:
     with pytest.raises(Invalid, match=words) as refused:
         understand(NewWild(goal=goal, **given), scan)
     assert refused.value.hint
 
 
-def test_a_project_without_a_script_is_asked_about(tmp_path: Path) -> None:
+def test_project_without_a_script_leads_to_a_question(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="No script that can be started"):
         understand(NewWild(goal="reach val_acc 0.9 by tuning lr"), scan_project(tmp_path))
 
 
-def test_steering_takes_ranges_and_values(scan: ProjectScan) -> None:
+def test_steering_accepts_ranges_and_values(scan: ProjectScan) -> None:
     searched, values = steered("try lr between 0.1 and 0.5", scan, "train.py")
     assert searched["lr"]["min"] == 0.1 and values == {}
     assert steered("lr 0.25", scan, "train.py") == ({}, {"lr": 0.25})
@@ -189,7 +189,7 @@ def test_steering_takes_ranges_and_values(scan: ProjectScan) -> None:
         steered("lr 1e400", scan, "train.py")
 
 
-def test_an_environment_that_is_not_there_yet_is_told_with_the_line_that_makes_it(scan: ProjectScan) -> None:
+def test_missing_environment_is_reported_with_the_command_that_makes_it(scan: ProjectScan) -> None:
     line = "python3 -m venv .venv && .venv/bin/pip install -r requirements.txt"
     unmade = replace(scan, environment=replace(scan.environment, chosen=None, create=line))
     with pytest.raises(Conflict) as refused:

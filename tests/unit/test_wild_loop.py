@@ -1,4 +1,4 @@
-"""A wild loop: baseline, tries, decisions, and everything that ends it or holds it."""
+"""A wild loop: baseline, iterations, decisions, and everything that ends or pauses it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def asked(bench: Bench) -> Any:
     return next(alert for alert in found if alert.wild_id == bench.id)
 
 
-def test_it_reaches_its_criterion_with_evidence(lab: Lab) -> None:
+def test_loop_reaches_its_criterion_with_evidence(lab: Lab) -> None:
     bench = Bench(lab)
     wild = bench.go()
     assert wild.status is WildStatus.COMPLETED
@@ -64,7 +64,7 @@ def test_it_reaches_its_criterion_with_evidence(lab: Lab) -> None:
     assert wild.used["runs"] == len(bench.run_ids())
 
 
-def test_the_report_has_every_number_beside_its_runs(lab: Lab) -> None:
+def test_report_has_every_number_beside_its_runs(lab: Lab) -> None:
     bench = Bench(lab, "lr 0.01, 0.2 and 0.3: reach val_acc 0.9")
     wild = bench.go(lambda params, seed: TRACEBACK if params["lr"] < 0.02 else peak(params, seed))
     assert wild.report is not None and wild.best is not None
@@ -75,7 +75,7 @@ def test_the_report_has_every_number_beside_its_runs(lab: Lab) -> None:
     assert f"python3 train.py --lr {wild.best['params']['lr']:g} --seed 0" in wild.report
 
 
-def test_one_better_run_is_confirmed_by_the_other_seeds(lab: Lab) -> None:
+def test_better_run_is_confirmed_by_the_other_seeds(lab: Lab) -> None:
     """A lucky first seed is not kept, and a worse one costs no further runs."""
     bench = Bench(lab, "lr 0.2 and 0.4, highest val_acc", parallel=1)
     values = {0.1: (0.50, 0.51, 0.52), 0.2: (0.60, 0.40, 0.52), 0.4: (0.30, 0.0, 0.0)}
@@ -87,8 +87,8 @@ def test_one_better_run_is_confirmed_by_the_other_seeds(lab: Lab) -> None:
     assert wild.status_reason == "every configuration of the search space was tried"
 
 
-def test_an_unlucky_first_seed_hides_no_improvement(lab: Lab) -> None:
-    """It is held against what the best one gave with the same seed, not against the mean of all."""
+def test_unlucky_first_seed_hides_no_improvement(lab: Lab) -> None:
+    """It is compared with the best configuration's result for the same seed, not with the mean of all."""
     bench = Bench(lab, "lr 0.2 and 0.4, highest val_acc", parallel=1)
     values = {0.1: (0.30, 0.50, 0.52), 0.2: (0.40, 0.70, 0.72), 0.4: (0.30, 0.0, 0.0)}
     wild = bench.go(lambda params, seed: values[params["lr"]][seed])
@@ -97,7 +97,7 @@ def test_an_unlucky_first_seed_hides_no_improvement(lab: Lab) -> None:
     assert len(by_lr[0.4].run_ids) == 1 and "with the same seed" in by_lr[0.4].decision["reason"]
 
 
-def test_it_ends_when_nothing_improves_beyond_noise(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loop_ends_when_nothing_improves_beyond_noise(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "_PATIENCE", 4)
     noise = itertools.cycle([0.50, 0.53, 0.47, 0.51, 0.49])
     bench = Bench(lab, budget={"runs": 200})
@@ -108,19 +108,19 @@ def test_it_ends_when_nothing_improves_beyond_noise(lab: Lab, monkeypatch: pytes
     assert "Nothing that was tried beats the baseline" in (wild.report or "")
 
 
-def test_a_baseline_that_does_not_run_fails_the_loop(lab: Lab) -> None:
+def test_failing_baseline_fails_the_loop(lab: Lab) -> None:
     wild = Bench(lab).go(lambda _params, _seed: TRACEBACK)
     assert wild.status is WildStatus.FAILED
     assert "gives nothing to compare with" in wild.status_reason
 
 
-def test_a_run_without_the_metric_says_what_it_logged(lab: Lab) -> None:
+def test_run_without_the_metric_names_the_logged_ones(lab: Lab) -> None:
     wild = Bench(lab).go(lambda _params, _seed: None)
     assert wild.status is WildStatus.FAILED
     assert "without a value of val_acc; it logged nothing" in wild.status_reason
 
 
-def test_it_asks_when_its_budget_ends_and_never_overruns_it(lab: Lab) -> None:
+def test_loop_asks_when_its_budget_ends_and_never_exceeds_it(lab: Lab) -> None:
     bench = Bench(lab, budget={"runs": 5})
     wild = bench.go(lambda params, seed: 0.5 + seed * 0.01 + params["lr"] / 100)
     assert (wild.status, len(bench.run_ids())) == (WildStatus.PAUSED, 5)
@@ -135,14 +135,14 @@ def test_it_asks_when_its_budget_ends_and_never_overruns_it(lab: Lab) -> None:
     assert len(bench.run_ids()) == 7
 
 
-def test_an_answer_to_the_alert_is_carried_out_also_after_a_restart(lab: Lab) -> None:
+def test_answer_to_the_alert_is_carried_out_even_after_a_restart(lab: Lab) -> None:
     bench = Bench(lab, budget={"runs": 4})
     bench.go()
     with pytest.raises(Forbidden, match="Only a person"):
         alerts.respond(lab, asked(bench).id, "raise", AGENT)
     alerts.respond(lab, asked(bench).id, "raise", PERSON)
     assert bench.wild.status is WildStatus.PAUSED
-    worker = WildWorker(lab, bench.proposers)  # as a server does that was down when the answer came
+    worker = WildWorker(lab, bench.proposers)  # as a server that was down when the answer came
     worker.start()
     try:
         wait_until(lambda: bench.wild.status is WildStatus.WAITING, "the loop to go on")
@@ -151,17 +151,17 @@ def test_an_answer_to_the_alert_is_carried_out_also_after_a_restart(lab: Lab) ->
         worker.close()
 
 
-def test_runs_share_what_is_left_of_the_gpu_hours_as_time_limits(lab: Lab) -> None:
+def test_runs_share_the_remaining_gpu_hours_as_time_limits(lab: Lab) -> None:
     lab.cluster.current = Cluster(type=ClusterType.LOCAL_GPU, gpu_count=2)
     bench = Bench(lab, budget={"gpu_hours": 3, "runs": 40})
     bench.advance()
     limits = [runs.get(lab, run_id).time_limit_seconds for run_id in bench.run_ids()]
     assert limits == [3600.0] * 3
     allowed = Purse(lab, bench.wild).allow(1)
-    assert allowed.short and allowed.short[0] == "gpu_hours"  # all of it is within the limits of runs at work
+    assert allowed.short and allowed.short[0] == "gpu_hours"  # all of it is reserved by limits of active runs
 
 
-def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
+def test_budget_of_time_stops_active_runs(lab: Lab) -> None:
     bench = Bench(lab, budget={"wall_seconds": 1000})
     bench.advance()
     with lab.db.transaction() as tx:
@@ -173,7 +173,7 @@ def test_a_budget_of_time_stops_what_runs(lab: Lab) -> None:
     assert "all of its 1000 s" in wild.status_reason
 
 
-def test_a_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
+def test_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
     (lab.paths.project / "evaluate.py").write_text("LIMIT = 1\n")
     (lab.paths.project / "elsewhere").write_text("mine\n")
     (lab.paths.project / "notes").symlink_to("elsewhere")
@@ -191,7 +191,7 @@ def test_a_changed_evaluation_file_stops_the_loop(lab: Lab) -> None:
     assert all(one.verdict is IterationVerdict.STOP and one.result is None for one in wild.iterations[1:])
 
 
-def test_what_the_script_itself_writes_is_no_evaluation_file(lab: Lab) -> None:
+def test_file_written_by_the_script_is_not_an_evaluation_file(lab: Lab) -> None:
     predictions = lab.paths.project / "val_predictions.csv"
     predictions.write_text("1\n")
     bench = Bench(lab)
@@ -203,15 +203,15 @@ def test_what_the_script_itself_writes_is_no_evaluation_file(lab: Lab) -> None:
     assert "val_predictions.csv: written by the script itself" in wild.notes[-1]
 
 
-def test_a_path_that_is_not_there_cannot_be_protected(lab: Lab) -> None:
+def test_missing_path_cannot_be_protected(lab: Lab) -> None:
     with pytest.raises(Invalid, match=r"no nothing\.csv to protect"):
         Bench(lab, protect=("nothing.csv",))
 
 
-def test_a_region_where_runs_failed_is_refused(lab: Lab) -> None:
+def test_region_where_runs_failed_is_refused(lab: Lab) -> None:
     bench = Bench(lab, "lr 0.4, 0.41 and 0.42, highest val_acc", parallel=1)
     wild = bench.go(lambda params, seed: TRACEBACK if params["lr"] > 0.2 else peak(params, seed))
-    assert len(bench.run_ids()) == 4  # the baseline, and the first that failed
+    assert len(bench.run_ids()) == 4  # the baseline, and the first failure
     failed = wild.iterations[1].run_ids[0]
     refused = [one.decision["reason"] for one in wild.iterations[2:] if one.decision]
     assert refused == [f"refused: {failed} failed in this region: ValueError: loss is nan"] * 2
@@ -262,8 +262,8 @@ class Killed(BaseException):
     pass
 
 
-def test_a_kill_at_any_step_starts_nothing_twice(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before and after every transaction of the engine, and after every run that is made."""
+def test_kill_at_any_step_starts_nothing_twice(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kill comes before and after every transaction of the engine, and after every created run."""
     bench = Bench(lab, "lr 0.2 and 0.3, highest val_acc", parallel=1)
     for module, name in ((records.Loop, "write"), (runs, "create")):
         monkeypatch.setattr(module, name, killing(getattr(module, name)))
@@ -285,7 +285,7 @@ def test_a_kill_at_any_step_starts_nothing_twice(lab: Lab, monkeypatch: pytest.M
 
 
 def killing(call: Any) -> Any:
-    """Dies before or after it, or not at all."""
+    """Die before or after the call, or not at all."""
     chance = random.Random(7)
 
     def dying(*args: Any, **given: Any) -> Any:
@@ -300,7 +300,7 @@ def killing(call: Any) -> Any:
     return dying
 
 
-def test_a_record_survives_its_way_through_json(lab: Lab) -> None:
+def test_record_survives_json(lab: Lab) -> None:
     bench = Bench(lab)
     bench.advance()
     wild = bench.wild
@@ -308,7 +308,7 @@ def test_a_record_survives_its_way_through_json(lab: Lab) -> None:
     assert replace(wild, status=wild.status) == wild
 
 
-def test_a_loop_goes_on_from_its_file_and_one_that_asked_can_be_resumed(tmp_path: Path) -> None:
+def test_loop_continues_from_its_file_and_a_paused_one_can_be_resumed(tmp_path: Path) -> None:
     project = write_project(tmp_path / "project")
     with lab_in(project, max_parallel=2) as lab:
         bench = Bench(lab, budget={"runs": 3})

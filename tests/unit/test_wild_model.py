@@ -1,4 +1,4 @@
-"""A wild loop in which a language model proposes: it has ideas, the server checks them and has the numbers."""
+"""A wild loop with a language model: the model proposes, the server checks and measures."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def reasons(bench: Bench) -> list[str]:
     return [one.decision["reason"] for one in bench.wild.iterations if one.decision]
 
 
-def test_a_model_proposes_and_the_server_measures(lab: Lab) -> None:
-    """What the model claims is its own; whether the goal is met is looked up from runs."""
+def test_model_proposes_and_the_server_measures(lab: Lab) -> None:
+    """The model's claims do not count; runs decide whether the goal is met."""
     bench, model = bench_with(lab, idea("I am sure that val_acc is 0.99 now", lr=0.2), idea(lr=0.3, width=16))
     wild = bench.go()
     assert wild.status is WildStatus.COMPLETED and "met with evidence" in wild.status_reason
@@ -59,7 +59,7 @@ def test_a_model_proposes_and_the_server_measures(lab: Lab) -> None:
     assert {flag["name"] for flag in second["flags"]} == {"lr", "width"}
 
 
-def test_how_long_a_run_trains_is_changed_only_where_a_person_speaks_of_it(lab: Lab) -> None:
+def test_training_length_changes_only_if_a_person_mentions_it(lab: Lab) -> None:
     script = lab.paths.project / "train.py"
     script.write_text(script.read_text().replace('"--width"', '"--max-epochs"'))
     bench, model = bench_with(lab, idea(max_epochs=80), idea(lr=0.2), idea(max_epochs=80), nothing())
@@ -72,7 +72,7 @@ def test_how_long_a_run_trains_is_changed_only_where_a_person_speaks_of_it(lab: 
     assert changes == [({}, False), ({"max_epochs": 80}, True), ({"lr": 0.2}, False), ({"max_epochs": 80}, False)]
 
 
-def test_no_model_is_asked_while_runs_are_under_way(lab: Lab) -> None:
+def test_no_model_is_called_while_runs_are_active(lab: Lab) -> None:
     bench, model = bench_with(lab, idea(lr=0.2), nothing())
     bench.advance()
     bench.end_runs(peak)
@@ -83,7 +83,7 @@ def test_no_model_is_asked_while_runs_are_under_way(lab: Lab) -> None:
     assert len(model.asked) == 2
 
 
-def test_what_cannot_be_run_is_refused_and_told_to_the_model(lab: Lab) -> None:
+def test_invalid_proposal_is_refused_and_reported_to_the_model(lab: Lab) -> None:
     bench, model = bench_with(
         lab,
         idea(dropout=0.5),
@@ -106,8 +106,8 @@ def test_what_cannot_be_run_is_refused_and_told_to_the_model(lab: Lab) -> None:
     assert wild.status_reason == "the model sees nothing left to try: all was tried"
 
 
-def test_a_model_cannot_change_what_is_evaluated(lab: Lab) -> None:
-    """Neither by a flag that chooses it, nor by a path or free text that leads elsewhere."""
+def test_model_cannot_change_the_evaluation(lab: Lab) -> None:
+    """Neither by a flag that selects it, nor by a path or free text that leads elsewhere."""
     script = lab.paths.project / "train.py"
     more = [
         '"--split", choices=["train", "val"], default="val"',
@@ -124,14 +124,14 @@ def test_a_model_cannot_change_what_is_evaluated(lab: Lab) -> None:
     assert {flag["name"] for flag in model.asked[0].given["flags"]} == {"lr", "width"}
 
 
-def test_a_region_that_failed_is_refused_with_the_earlier_run(lab: Lab) -> None:
+def test_region_that_failed_is_refused_with_the_earlier_run(lab: Lab) -> None:
     bench, _ = bench_with(lab, idea(lr=3.0), idea(lr=3.1), nothing())
     bench.go(lambda params, seed: TRACEBACK if params["lr"] > 1 else peak(params, seed))
     failed = bench.wild.iterations[1].run_ids[0]
     assert reasons(bench)[2] == f"refused: {failed} failed in this region: ValueError: loss is nan"
 
 
-def test_only_dead_ends_in_a_row_end_the_loop(lab: Lab) -> None:
+def test_only_consecutive_dead_ends_end_the_loop(lab: Lab) -> None:
     bench, _ = bench_with(lab, *(idea(lr=0.1) for _ in range(20)))
     assert bench.go().status_reason == "the last 10 proposals were all dead ends"
 
@@ -165,7 +165,7 @@ def test_tokens_are_counted_and_a_limit_pauses_and_asks(lab: Lab) -> None:
     assert bench.go().status is WildStatus.COMPLETED
 
 
-def test_a_model_that_cannot_be_reached_pauses_the_loop(lab: Lab) -> None:
+def test_unreachable_model_pauses_the_loop(lab: Lab) -> None:
     bench, _ = bench_with(lab, Unreachable(), idea(lr=0.3))
     wild = bench.go()
     assert wild.status is WildStatus.PAUSED and "cannot be reached" in wild.status_reason

@@ -1,4 +1,4 @@
-"""The background worker: which items it advances, when, and what it does with errors."""
+"""The background worker: which items it advances, when, and how it handles errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.support.waiting import wait_until
 
 
 class Recorder(Worker):
-    """Notes which items it advances; `do` decides what happens."""
+    """Record the advanced items; `do` decides what happens."""
 
     name = "recorder"
     retry_seconds = 0.01
@@ -107,7 +107,7 @@ def test_events_do_not_shorten_a_backoff(lab: Lab) -> None:
     assert worker.advanced == ["first", "other"]
 
 
-def test_an_event_interrupts_a_busy_item_which_is_advanced_again_afterwards(lab: Lab) -> None:
+def test_event_interrupts_a_busy_item_which_is_advanced_again(lab: Lab) -> None:
     may_end, others = threading.Event(), threading.Event()
 
     def wait(item: str) -> None:
@@ -121,14 +121,14 @@ def test_an_event_interrupts_a_busy_item_which_is_advanced_again_afterwards(lab:
     wait_until(lambda: worker.advanced, "the thread")
     worker.wake("first")
     worker.wake("other")
-    assert others.wait(30)  # one thread does not hold up another
+    assert others.wait(30)  # one thread does not block another
     wait_until(lambda: worker.interrupted == ["first"], "the interrupt")
     may_end.set()
     wait_until(lambda: worker.advanced.count("first") == 2, "the second look")
     worker.close()
 
 
-def test_closing_interrupts_what_is_busy_and_waits_for_it(lab: Lab) -> None:
+def test_closing_interrupts_busy_items_and_waits_for_them(lab: Lab) -> None:
     may_end = threading.Event()
 
     class Obedient(ThreadedRecorder):

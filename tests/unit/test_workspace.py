@@ -1,4 +1,4 @@
-"""Plans as folders: names that stay inside, files that are whole, a digest that sees every byte that counts."""
+"""Plans as folders: names that stay inside, complete files, and a digest of every byte that counts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def handle(tmp_path: Path) -> PlanWorkspaceHandle:
     "name",
     ["", ".", "..", "../x", "a/b", "/etc", "a\\b", "a\0", "nul", "CON", "com1", "-x", ".x", "a" * 65, "ü", "a\n"],
 )
-def test_an_id_that_is_no_plain_name_is_refused(tmp_path: Path, name: str) -> None:
+def test_id_that_is_not_a_plain_name_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(Invalid):
         Workspace(tmp_path).plan(name)
 
@@ -40,14 +40,14 @@ def test_an_id_that_is_no_plain_name_is_refused(tmp_path: Path, name: str) -> No
 @pytest.mark.parametrize(
     "path", ["", "/etc/passwd", "../x", "a/../b", "a//b", "./a", "a/", "a\\b", "a\0b", "a\nb", "src/nul"]
 )
-def test_a_path_that_leads_elsewhere_is_refused(handle: PlanWorkspaceHandle, path: str) -> None:
+def test_path_that_leads_elsewhere_is_refused(handle: PlanWorkspaceHandle, path: str) -> None:
     for attempt in (handle.read, lambda name: handle.write(name, b"")):
         with pytest.raises(Invalid):
             attempt(path)
 
 
 @given(st.text(max_size=30))
-def test_whatever_is_accepted_stays_inside(text: str) -> None:
+def test_every_accepted_path_stays_inside(text: str) -> None:
     for check in (safe_id, safe_relative):
         try:
             accepted = check(text)
@@ -56,7 +56,7 @@ def test_whatever_is_accepted_stays_inside(text: str) -> None:
         assert os.path.normpath(f"/root/{accepted}").startswith("/root/")
 
 
-def test_no_link_leads_out_of_it(handle: PlanWorkspaceHandle, tmp_path: Path) -> None:
+def test_no_link_leads_outside(handle: PlanWorkspaceHandle, tmp_path: Path) -> None:
     (tmp_path / "outside").mkdir()
     (handle.paths.dir / "reports").symlink_to(tmp_path / "outside")
     with pytest.raises(Invalid):
@@ -72,7 +72,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text("abc", min_size=1), values, max_size=4))
-def test_a_manifest_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPathFactory, manifest: Any) -> None:
+def test_manifest_survives_writing_and_reading(tmp_path_factory: pytest.TempPathFactory, manifest: Any) -> None:
     path = tmp_path_factory.mktemp("m") / "manifest.yaml"
     write_manifest(path, manifest)
     assert read_manifest(path) == manifest
@@ -90,13 +90,13 @@ def test_a_manifest_reads_back_as_it_was_written(tmp_path_factory: pytest.TempPa
         "x" * (5 << 20),
     ],
 )
-def test_a_manifest_that_is_none_is_told(tmp_path: Path, text: str) -> None:
+def test_invalid_manifest_is_reported(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.yaml").write_text(text)
     with pytest.raises(Invalid):
         read_manifest(tmp_path / "manifest.yaml")
 
 
-def test_each_part_of_the_manifest_keeps_its_own(handle: PlanWorkspaceHandle) -> None:
+def test_each_part_of_the_manifest_is_updated_alone(handle: PlanWorkspaceHandle) -> None:
     handle.update_manifest(handoff={"digest": "d"})
     plan = a_plan(id=handle.id)
     handle.stage(plan, a_version()).publish()
@@ -105,7 +105,7 @@ def test_each_part_of_the_manifest_keeps_its_own(handle: PlanWorkspaceHandle) ->
     assert yaml.safe_load(handle.paths.manifest.read_text())["plan"]["status"] == "draft"
 
 
-def test_what_is_staged_is_not_seen_before_it_is_published(handle: PlanWorkspaceHandle) -> None:
+def test_staged_files_are_invisible_until_published(handle: PlanWorkspaceHandle) -> None:
     handle.stage(a_plan(id=handle.id), a_version(raw_markdown="one")).publish()
     staged = handle.stage(a_plan(id=handle.id, version=2), a_version(2, raw_markdown="two"))
     published = handle.plan()
@@ -120,7 +120,7 @@ def test_what_is_staged_is_not_seen_before_it_is_published(handle: PlanWorkspace
     assert [version.raw_markdown for version in handle.versions(newest)] == ["one", "two"]
 
 
-def test_a_kill_between_writing_and_renaming_leaves_no_file_that_counts(
+def test_kill_between_write_and_rename_leaves_no_file_that_counts(
     handle: PlanWorkspaceHandle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     handle.write("src/experiment/a.py", b"A = 1\n")
@@ -132,20 +132,20 @@ def test_a_kill_between_writing_and_renaming_leaves_no_file_that_counts(
     assert handle.digest() == before
 
 
-def test_a_lost_version_is_read_from_the_text(handle: PlanWorkspaceHandle) -> None:
+def test_lost_version_is_read_from_the_text(handle: PlanWorkspaceHandle) -> None:
     plan = a_plan(id=handle.id)
     handle.stage(plan, a_version(raw_markdown="words")).publish()
     shutil.rmtree(handle.paths.versions)
     assert [version.raw_markdown for version in handle.versions(plan)] == ["words"]
 
 
-def test_a_manifest_of_another_plan_is_told(handle: PlanWorkspaceHandle) -> None:
+def test_manifest_of_another_plan_is_reported(handle: PlanWorkspaceHandle) -> None:
     handle.update_manifest(plan={**a_plan().to_dict(), "status": "draft"})
     with pytest.raises(Invalid):
         handle.plan()
 
 
-def test_one_byte_in_what_is_covered_makes_another_digest(handle: PlanWorkspaceHandle) -> None:
+def test_one_changed_byte_in_covered_files_changes_the_digest(handle: PlanWorkspaceHandle) -> None:
     before = handle.digest()
     for path in list(before.files):
         content = handle.read(path)
@@ -157,7 +157,7 @@ def test_one_byte_in_what_is_covered_makes_another_digest(handle: PlanWorkspaceH
         assert handle.digest() == before
 
 
-def test_caches_reports_and_results_change_nothing(handle: PlanWorkspaceHandle) -> None:
+def test_caches_reports_and_results_do_not_change_the_digest(handle: PlanWorkspaceHandle) -> None:
     before = handle.digest()
     for path in (
         "src/experiment/__pycache__/workflow.cpython-311.pyc",
@@ -173,14 +173,14 @@ def test_caches_reports_and_results_change_nothing(handle: PlanWorkspaceHandle) 
     assert handle.digest() == before
 
 
-def test_a_file_more_or_less_is_told(handle: PlanWorkspaceHandle) -> None:
+def test_added_or_removed_file_is_reported(handle: PlanWorkspaceHandle) -> None:
     before = handle.digest()
     handle.write("src/extra.py", b"")
     (handle.paths.dir / "tests" / "test_a.py").unlink()
     assert what_changed(before, handle.digest()) == ["src/extra.py was added", "tests/test_a.py was removed"]
 
 
-def test_what_was_agreed_to_beside_the_files_is_a_part_of_it(handle: PlanWorkspaceHandle) -> None:
+def test_approved_facts_beside_the_files_are_part_of_the_digest(handle: PlanWorkspaceHandle) -> None:
     before = handle.digest({"environment": "a", "commands": "c"})
     after = handle.digest({"environment": "b", "commands": "c", "project's local_cfg.py": "s"})
     assert before.value != handle.digest().value
@@ -188,7 +188,7 @@ def test_what_was_agreed_to_beside_the_files_is_a_part_of_it(handle: PlanWorkspa
     assert what_changed(before, before) == []
 
 
-def test_names_and_contents_cannot_be_traded_for_each_other() -> None:
+def test_names_and_contents_cannot_be_swapped() -> None:
     assert Digest({"a": "b"}, {}).value != Digest({}, {"a": "b"}).value
     assert Digest({"a": "b", "c": "d"}, {}).value == Digest({"c": "d", "a": "b"}, {}).value
 
@@ -206,7 +206,7 @@ def test_links_and_special_files_are_refused(handle: PlanWorkspaceHandle, tmp_pa
         handle.digest()
 
 
-def test_a_copy_stays_what_the_digest_names(handle: PlanWorkspaceHandle) -> None:
+def test_copy_stays_what_the_digest_names(handle: PlanWorkspaceHandle) -> None:
     handle.write("src/__pycache__/x.pyc", b"cache")
     digest = handle.digest({"environment": "e"})
     folder = handle.keep_copy(digest)
@@ -221,7 +221,7 @@ def test_a_copy_stays_what_the_digest_names(handle: PlanWorkspaceHandle) -> None
         assert path.stat().st_mode & 0o222 == 0
 
 
-def test_an_edit_between_digest_and_copy_is_noticed(handle: PlanWorkspaceHandle) -> None:
+def test_edit_between_digest_and_copy_is_noticed(handle: PlanWorkspaceHandle) -> None:
     digest = handle.digest()
     handle.write("src/experiment/workflow.py", b"edited")
     with pytest.raises(Conflict, match="changed in the meantime"):
@@ -229,7 +229,7 @@ def test_an_edit_between_digest_and_copy_is_noticed(handle: PlanWorkspaceHandle)
     assert list(handle.paths.copies.iterdir()) == []
 
 
-def test_a_copy_that_was_touched_is_not_opened(handle: PlanWorkspaceHandle) -> None:
+def test_modified_copy_is_not_opened(handle: PlanWorkspaceHandle) -> None:
     digest = handle.digest()
     file = handle.keep_copy(digest) / "tests" / "test_a.py"
     file.chmod(0o600)
@@ -240,7 +240,7 @@ def test_a_copy_that_was_touched_is_not_opened(handle: PlanWorkspaceHandle) -> N
         handle.open_copy("0" * 64)
 
 
-def test_a_workspace_can_be_moved(handle: PlanWorkspaceHandle, tmp_path: Path) -> None:
+def test_workspace_can_be_moved(handle: PlanWorkspaceHandle, tmp_path: Path) -> None:
     handle.stage(a_plan(id=handle.id), a_version(raw_markdown="words")).publish()
     digest = handle.digest()
     handle.keep_copy(digest)
