@@ -341,9 +341,9 @@ def test_run_without_its_environment_fails_and_cannot_be_repeated(lab: LiveServe
         path.unlink()
     lab.post(f"/runs/{run['id']}/start")
     ended = lab.wait_for_end(run["id"])
-    assert ended["status"] == "failed" and "no longer kept" in ended["error"]
+    assert ended["status"] == "failed" and "no longer stored" in ended["error"]
     answer = lab.call("POST", f"/runs/{run['id']}/rerun", {})
-    assert answer.status == 409 and "no longer kept" in answer.json["error"]["message"]
+    assert answer.status == 409 and "no longer stored" in answer.json["error"]["message"]
 
 
 def test_name_wins_over_an_id_prefix_but_not_over_an_id(lab: LiveServer) -> None:

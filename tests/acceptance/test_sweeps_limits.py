@@ -109,7 +109,7 @@ def test_sweep_in_which_everything_fails_pauses_and_says_so(lab: LiveServer) -> 
 @pytest.mark.parametrize(
     ("command", "key", "why", "verdict"),
     [
-        (logs("{x}"), "lss", "logged 'lss'; they logged loss", "No run has logged lss; there are: loss."),
+        (logs("{x}"), "lss", "logged 'lss'; they logged loss", "No run has logged lss. Logged metrics: loss."),
         ("""echo '{"loss": NaN}'; true {x}""", "loss", "has a finite value of 'loss'", "NaN and infinity do not count"),
     ],
 )
