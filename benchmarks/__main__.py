@@ -18,6 +18,7 @@ from benchmarks import (
     open_page,
     peers,
     planning,
+    reader,
     report,
     restart,
     sdk,
@@ -45,6 +46,7 @@ BENCHMARKS: dict[str, Callable[[], list[Figure]]] = {
     "help": command.measure,
     "workflow": workflow.measure,
     "planning": planning.measure,
+    "reader": reader.measure,
     "dashboard": dashboard.measure,
 }
 LONG: dict[str, Callable[[], list[Figure]]] = {"open-page": open_page.measure}  # only when they are named
