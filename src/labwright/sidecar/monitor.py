@@ -101,9 +101,7 @@ class Monitor:
         while processes_of_run(self.run["id"]):
             output.keep_running()
             self._tick()
-            limit = self.run["time_limit_seconds"]
-            why = "time_limit" if limit and time.monotonic() - self._started >= limit else ""
-            why = "stop" if self.record.is_stop_requested else why
+            why = self._reason_to_end()
             if why and not stopping:
                 stopping = True
                 self.record.event("stopping", why=why)  # first, so that the reason is known when the job has ended
@@ -112,6 +110,13 @@ class Monitor:
         output.settle()
         self._last_look()
         self.record.wake_server("events")
+
+    def _reason_to_end(self) -> str:
+        """Return why the job must end now, or an empty text. The time limit ignores changes of the system clock."""
+        if self.record.is_stop_requested:
+            return "stop"
+        limit = self.run["time_limit_seconds"]
+        return "time_limit" if limit and time.monotonic() - self._started >= limit else ""
 
     def watch_process(self) -> None:
         """Watch a process that we did not start until it ends."""

@@ -23,8 +23,8 @@ def find(connection: sqlite3.Connection, kind: str, reference: str) -> str:
     if reference == "last" and (row := connection.execute(sql["newest"]).fetchone()):
         return str(row[0])
     prefix = reference if reference.startswith(f"{kind}-") else f"{kind}-{reference}"
-    found = connection.execute(sql["find_by_prefix"], {"prefix": prefix}) if prefix != f"{kind}-" else ()
-    candidates = [str(row[0]) for row in found]  # nothing is not the beginning of an id
+    found = connection.execute(sql["find_by_prefix"], {"prefix": prefix}) if reference else ()
+    candidates = [str(row[0]) for row in found]
     if prefix in candidates:
         return prefix
     if row := connection.execute(sql["find_by_name"], {"name": reference}).fetchone():
