@@ -23,7 +23,7 @@ def find(connection: sqlite3.Connection, kind: str, reference: str) -> str:
     if reference == "last" and (row := connection.execute(sql["newest"]).fetchone()):
         return str(row[0])
     prefix = reference if reference.startswith(f"{kind}-") else f"{kind}-{reference}"
-    found = connection.execute(sql["find_by_prefix"], {"prefix": prefix}) if reference else ()
+    found = connection.execute(sql["find_by_prefix"], {"prefix": prefix}) if prefix != f"{kind}-" else ()
     candidates = [str(row[0]) for row in found]
     if prefix in candidates:
         return prefix
