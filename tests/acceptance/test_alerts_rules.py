@@ -57,12 +57,19 @@ def test_diverging_metrics_raise_alerts_within_two_seconds(server: LiveServer) -
     assert seconds < 2 or any(again < 2 for again in others)
 
 
-def test_traceback_and_exit_code_raise_alerts_even_for_a_short_run(server: LiveServer) -> None:
+def test_a_failed_run_has_one_open_alert_that_names_the_exception(server: LiveServer) -> None:
     run = server.wait_for_end(server.submit(python("raise ValueError('no data')"))["id"])
+    assert run["error"].startswith("ValueError: no data")
+    (alert,) = [alert for alert in alerts(server, run["id"]).values() if alert["status"] == "pending"]
+    assert (alert["rule"], alert["message"], alert["choices"]) == ("exit", run["error"], ["ignore", "rerun"])
+
+
+def test_a_traceback_of_a_run_that_goes_on_raises_an_alert(server: LiveServer) -> None:
+    code = "import traceback\ntry: 1 / 0\nexcept ArithmeticError: traceback.print_exc()\n"
+    run = server.wait_for_end(server.submit(python(code))["id"])
     found = alerts(server, run["id"])
-    assert set(found) == {"traceback", "exit"}
-    assert found["traceback"]["message"] == "ValueError: no data"
-    assert (found["exit"]["message"], found["exit"]["choices"]) == ("Exit code 1", ["ignore", "rerun"])
+    assert (run["status"], set(found)) == ("finished", {"traceback"})
+    assert found["traceback"]["message"] == "ZeroDivisionError: division by zero"
 
 
 FLOOD = """

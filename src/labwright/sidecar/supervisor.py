@@ -19,6 +19,7 @@ from labwright.domain.failure import may_be_ended_by_slurm
 from labwright.files import modified_at, passing_refusals
 from labwright.processes import children_of, end_tree, identity
 from labwright.sidecar.cards import Cards, ContentionJudge
+from labwright.sidecar.cause import cause_in, last_line_in
 from labwright.sidecar.job import (
     TERMINATED,
     JobProcess,
@@ -304,6 +305,8 @@ class Supervisor:
             if self._wakeups.terminated or self._step_log.announces_end():
                 self._stopping = "terminated"
         facts = facts_of_status(status)
+        if facts["error"]:
+            facts["error"] = self._explained(facts)
         if facts["error"] and self._disk_was_full:
             facts["error"] += "; the disk of its output was full"
         doubt = None if self._stopping else self._check_code(self._started)
@@ -312,6 +315,16 @@ class Supervisor:
             **end_facts(self._stopping, facts["exit_code"], self.record.stop_reason, self.run["time_limit_seconds"]),
             **(doubt or {}),
         }
+
+    def _explained(self, facts: dict[str, Any]) -> str:
+        """Return why the job failed, in the words of its own output if they say it."""
+        output, start = self.paths.output, self._at_start.output_of(self.paths.output)
+        error: str = facts["error"]
+        cause = cause_in(output, start)
+        if cause:
+            return f"{error}: {cause}" if facts["signal"] else cause
+        last_line = "" if facts["signal"] else last_line_in(output, start)
+        return f'{error}, last line: "{last_line}"' if last_line else error
 
     def _alert_on_failure(self, facts: dict[str, Any]) -> None:
         """Raise the alert `exit`. Failures with a more specific reason have their own alert already."""

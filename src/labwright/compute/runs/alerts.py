@@ -12,6 +12,7 @@ from labwright.store.database import Transaction
 
 _ACTOR = str(SYSTEM)
 EXIT_RULE = "exit"
+TRACEBACK_RULE = "traceback"  # raised by the sidecar
 GPU_WAIT_RULE = "gpu_wait"
 GPU_CONTENTION_RULE = "gpu_contention"  # raised by the sidecar
 SLURM_HELD_RULE = "slurm_held"
@@ -49,9 +50,16 @@ def clear_alerts(tx: Transaction, run: Run, rule: str) -> None:
 
 
 def settle_alerts(tx: Transaction, run: Run) -> None:
-    """Clear alerts about waiting, and remove choices that make no sense for an ended run."""
-    for alert in alerts.pending_of_run(tx.connection, run.id):
-        if alert.rule in (GPU_WAIT_RULE, SLURM_HELD_RULE):
+    """Clear alerts about waiting, and remove choices that make no sense for an ended run.
+
+    A failed run keeps one alert: its exit names the exception, so the alert about the traceback says nothing more.
+    """
+    pending = alerts.pending_of_run(tx.connection, run.id)
+    over = {GPU_WAIT_RULE, SLURM_HELD_RULE}
+    if any(alert.rule == EXIT_RULE for alert in pending):
+        over.add(TRACEBACK_RULE)
+    for alert in pending:
+        if alert.rule in over:
             _clear(tx, alert)
         elif (changed := alert.after_end()) != alert:
             alerts.change(tx, changed, _ACTOR)
