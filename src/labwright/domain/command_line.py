@@ -15,7 +15,12 @@ _ACTIVATES = re.compile(
 )
 _LONGEST_PARSED = 20_000  # characters; shell parsing of a longer command would take minutes
 _ENVIRONMENT_ERRORS = ("ModuleNotFoundError", "ImportError")
+_OUTPUT = frozenset({"out", "output", "outputs", "outdir", "logdir", "savedir"})
+_OUTPUT_OF = frozenset({"save", "log", "logs", "checkpoint", "ckpt", "results", "run", "exp", "experiment"})
+_PLACES = frozenset({"dir", "path", "folder", "file", "to", "name", "root"})
 _REMOVED = object()
+_SCRIPT = re.compile(r"\.(?:py|sh|bash|ipynb|R|jl|lua)$")
+_OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "2>", "2>&1", "<"})
 Params = Mapping[str, Any]
 
 
@@ -76,6 +81,48 @@ def params_of(command: str, params: Params) -> dict[str, Any]:
     return {name: _number(value) for name, value in found.items() if name not in _IGNORED}
 
 
+def options_of(command: str) -> dict[str, Any]:
+    """Return the options that a command gives to its scripts. They are the parameters of a run that was made by hand.
+
+    Options before the script belong to the interpreter or the launcher. Folders for output do not distinguish two
+    configurations. An option that two scripts get with different values is left out.
+    """
+    if "-" not in command and "=" not in command:
+        return {}
+    options: dict[str, Any] = {}
+    for script in _arguments_of_scripts(_split(command[len(activation_of(command)) :])):
+        for word, value in _with_values(script):
+            name = _plain(word)
+            if value is None and not word.startswith("-"):
+                continue  # a positional argument has no name
+            if not name or is_output_option(name):
+                continue
+            read = _read(value or "")
+            options[name] = read if options.get(name, read) == read else _REMOVED
+    return {name: value for name, value in options.items() if value is not _REMOVED}
+
+
+def is_output_option(name: str) -> bool:
+    """Return whether an option names a place for output, such as `--out-dir`, `--log_path` or `--run-name`."""
+    parts = set(re.split(r"[-_.]", name.lower()))
+    return bool(parts & _OUTPUT) or bool(parts & _OUTPUT_OF and parts & _PLACES)
+
+
+def _arguments_of_scripts(words: list[str]) -> list[list[str]]:
+    """Return the words after each script or `-m module`, up to the next command."""
+    scripts: list[list[str]] = []
+    current: list[str] | None = None
+    for at, word in enumerate(words):
+        if word in _OPERATORS:
+            current = None
+        elif current is None and (_SCRIPT.search(word) or (at and words[at - 1] == "-m")):
+            current = []
+            scripts.append(current)
+        elif current is not None:
+            current.append(word)
+    return scripts
+
+
 def activation_of(command: str) -> str:
     """Return the start of the command that activates an environment."""
     found = _ACTIVATES.match(command)
@@ -89,11 +136,19 @@ def may_fail_alike(kind: str, one: str, other: str) -> bool:
 
 def words_and_values(command: str) -> list[tuple[str, str | None]]:
     """Split a command into words. `--lr 0.1`, `--lr=0.1` and `lr=0.1` come with their value, other words with None."""
-    command = command[len(activation_of(command)) :]
+    return _with_values(_split(command[len(activation_of(command)) :]))
+
+
+def _split(command: str) -> list[str]:
+    if len(command) > _LONGEST_PARSED:
+        return command.split()
     try:
-        words = shlex.split(command) if len(command) <= _LONGEST_PARSED else command.split()
+        return shlex.split(command)
     except ValueError:
-        words = command.split()
+        return command.split()
+
+
+def _with_values(words: list[str]) -> list[tuple[str, str | None]]:
     found: list[tuple[str, str | None]] = []
     for word in words:
         name, equals, value = word.partition("=")
