@@ -33,7 +33,9 @@ _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjso
 
 
 Axis = Literal["step", "time", "epoch"]
-Keys = Annotated[list[str] | None, Query(description="repeat it, or separate keys with commas; default: all keys")]
+Keys = Annotated[
+    list[str] | None, Query(description="repeat it, or use commas (a key with a comma is matched first); default: all")
+]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 _LOGGERS = allow(Scope.AGENT, Scope.RUN)
 
