@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from labwright.compute.cluster import detect as detection
-from labwright.compute.cluster.detect import Findings, describe, detect
+from labwright.compute.cluster.detect import DetectionResult, describe, detect
 from labwright.compute.slurm.probe import NodeRow, SlurmProbe
 from labwright.domain.cluster import ClusterStatus, ClusterType
 from labwright.domain.gpu import Gpu
@@ -40,7 +40,7 @@ def seen(
     *,
     slurm_expected: bool = False,
 ) -> tuple[ClusterType, ClusterStatus]:
-    findings = Findings(
+    findings = DetectionResult(
         driver=Detection(source="nvml", gpus=gpus, errors=errors),
         slurm=slurm,
         gpus=gpus,
@@ -83,7 +83,7 @@ def test_unhealthy_node_degrades_the_cluster(monkeypatch: pytest.MonkeyPatch, st
 
 def test_slurm_capacity_counts_cluster_memory_and_excludes_down_nodes() -> None:
     down = replace(NODE, node="n2", state="down*")
-    findings = Findings(
+    findings = DetectionResult(
         driver=Detection(source="none"),
         slurm=replace(ANSWERING, rows=(NODE, down)),
         gpus=(),

@@ -14,7 +14,7 @@ from labwright.compute.queue_reasons import Look, keeps_cards, why_queued
 from labwright.compute.scheduler import Capacity, capacity_of, choose
 from labwright.domain.cluster import Cluster, ClusterType
 from labwright.domain.sweep import Sweep, SweepStatus
-from labwright.store.queue import Candidate, Holder
+from labwright.store.queue import Holder, QueuedRun
 
 NOW = 1_000_000.0
 AGEING = 30.0
@@ -23,20 +23,20 @@ GROUPS = ["", "sweep-a", "sweep-b"]
 
 def candidate(
     name: str, *, group: str = "", priority: int = 0, gpus: int = 0, waited: float = 0.0, named: tuple[str, ...] = ()
-) -> Candidate:
-    return Candidate(run_id=name, group=group, priority=priority, gpus=gpus, queued_at=NOW - waited, named=named)
+) -> QueuedRun:
+    return QueuedRun(run_id=name, group=group, priority=priority, gpus=gpus, queued_at=NOW - waited, named=named)
 
 
-def in_order(candidates: Iterable[Candidate]) -> dict[str, list[Candidate]]:
+def in_order(candidates: Iterable[QueuedRun]) -> dict[str, list[QueuedRun]]:
     """Return the runs as the database does: by priority, then arrival, for each sweep."""
-    queues: dict[str, list[Candidate]] = {}
+    queues: dict[str, list[QueuedRun]] = {}
     for one in sorted(candidates, key=lambda c: (-c.priority, c.queued_at)):
         queues.setdefault(one.group, []).append(one)
     return queues
 
 
 def pick(
-    candidates: Iterable[Candidate],
+    candidates: Iterable[QueuedRun],
     capacity: Capacity,
     active: Iterable[tuple[str, int]] = (),
     limits: Mapping[str, int] | None = None,
@@ -46,7 +46,7 @@ def pick(
 
 
 @st.composite
-def queues_of_runs(draw: st.DrawFn) -> list[Candidate]:
+def queues_of_runs(draw: st.DrawFn) -> list[QueuedRun]:
     facts = draw(
         st.lists(
             st.tuples(
@@ -68,7 +68,7 @@ parallel = st.dictionaries(st.sampled_from(GROUPS[1:]), st.integers(0, 3))
 
 @given(queues_of_runs(), capacities, loads, parallel)
 def test_capacity_is_never_exceeded(
-    queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]], limits: dict[str, int]
+    queued: list[QueuedRun], capacity: Capacity, active: list[tuple[str, int]], limits: dict[str, int]
 ) -> None:
     chosen = pick(queued, capacity, active, limits)
     assert len(chosen) == len(set(chosen))
@@ -86,7 +86,7 @@ def test_capacity_is_never_exceeded(
 
 @given(queues_of_runs(), capacities, loads)
 def test_no_run_waits_if_it_fits_and_no_older_run_needs_the_room(
-    queued: list[Candidate], capacity: Capacity, active: list[tuple[str, int]]
+    queued: list[QueuedRun], capacity: Capacity, active: list[tuple[str, int]]
 ) -> None:
     chosen = set(pick(queued, capacity, active))
     new = [one for one in queued if one.run_id in chosen]
@@ -100,7 +100,7 @@ def test_no_run_waits_if_it_fits_and_no_older_run_needs_the_room(
 
 
 @given(queues_of_runs(), capacities)
-def test_priority_goes_first_among_runs_of_one_width(queued: list[Candidate], capacity: Capacity) -> None:
+def test_priority_goes_first_among_runs_of_one_width(queued: list[QueuedRun], capacity: Capacity) -> None:
     chosen = set(pick(queued, capacity))
     for started in (one for one in queued if one.run_id in chosen):
         for passed in (one for one in queued if one.run_id not in chosen and one.gpus == started.gpus):

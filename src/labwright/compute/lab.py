@@ -1,4 +1,4 @@
-"""What one server holds: the project's paths, settings and database, and what starts its runs."""
+"""The parts that one server shares: paths, settings, database, launchers and caches of the project."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Lab:
     wake: Callable[[], None] = lambda: None
     run_was_queued: Callable[[], None] = lambda: None
     metrics_arrived: Callable[[str], None] = lambda _run_id: None
-    answer_alert: Callable[[str, str], None] = lambda _alert_id, _choice: None
+    answer_alert: Callable[[str, str], object] = lambda _alert_id, _choice: None
     publish_hint: Callable[[Hint], None] = lambda _hint: None
 
     @property

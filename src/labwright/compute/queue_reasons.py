@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from labwright.compute.scheduler import Capacity
 from labwright.domain.sweep import Sweep, SweepStatus
-from labwright.store.queue import COUNTED_AHEAD, Candidate, Holder, here
+from labwright.store.queue import COUNTED_AHEAD, Holder, QueuedRun, here
 
 _NAMED_HOLDERS = 4
 
@@ -86,7 +86,7 @@ def _lacks_slot(look: Look) -> str:
     return f"{len(in_slots)} of {slots} slots in use by {_names(in_slots)}"
 
 
-def keeps_cards(heads: Iterable[Candidate], look: Look, now: float, ageing_seconds: float) -> str:
+def keeps_cards(heads: Iterable[QueuedRun], look: Look, now: float, ageing_seconds: float) -> str:
     """Return the run that `choose` keeps free GPUs for, or ""."""
     wide = [head for head in heads if look.free_gpus < head.gpus <= look.capacity.gpus]
     fits_later = [head for head in wide if not _crowded(head.named, look)]

@@ -9,11 +9,11 @@ from itertools import chain
 from types import MappingProxyType
 
 from labwright.domain.cluster import Cluster, ClusterType, advise_parallel
-from labwright.store.queue import Candidate, Holder, here
+from labwright.store.queue import Holder, QueuedRun, here
 
 
 def choose(
-    queues: Mapping[str, list[Candidate]],
+    queues: Mapping[str, list[QueuedRun]],
     active: Iterable[Holder],
     capacity: Capacity,
     limits: Mapping[str, int],
@@ -38,7 +38,7 @@ class _Choice:
 
     def __init__(
         self,
-        queues: Mapping[str, list[Candidate]],
+        queues: Mapping[str, list[QueuedRun]],
         active: Sequence[Holder],
         capacity: Capacity,
         limits: Mapping[str, int],
@@ -55,7 +55,7 @@ class _Choice:
         self._over = Counter(holder.group for holder in active if holder.is_over)
         self._at_work = len(here(active))
         self._room = _Room(here(active), capacity)
-        self._queues: dict[str, list[Candidate]] = {}
+        self._queues: dict[str, list[QueuedRun]] = {}
         for candidate in chain.from_iterable(queues.values()):
             self._queues.setdefault(candidate.queue, []).append(candidate)
 
@@ -64,7 +64,7 @@ class _Choice:
         while (heads := self._heads()) and not self._is_full:
             self._see_to(min(heads, key=lambda head: self._place(head, head.run_id in first)))
 
-    def _heads(self) -> list[Candidate]:
+    def _heads(self) -> list[QueuedRun]:
         heads = [queue[0] for queue in self._queues.values() if queue]
         return [head for head in heads if self._load[head.group] < self._limits.get(head.group, NO_LIMIT)]
 
@@ -72,11 +72,11 @@ class _Choice:
     def _is_full(self) -> bool:
         return self._room.is_used_up or self._at_work + len(self.chosen) >= self._capacity.runs
 
-    def _place(self, head: Candidate, goes_first: bool) -> tuple[float, ...]:
+    def _place(self, head: QueuedRun, goes_first: bool) -> tuple[float, ...]:
         load = self._load[head.group] - self._over[head.group]
         return (-head.priority, not goes_first, load, self._turns.get(head.group, 0), head.queued_at)
 
-    def _see_to(self, head: Candidate) -> None:
+    def _see_to(self, head: QueuedRun) -> None:
         self._queues[head.queue].pop(0)
         if self._room.holds(head):
             self._room.take(head)
@@ -86,11 +86,11 @@ class _Choice:
         elif self._fits_later(head) and head.run_id in self._aged:
             self._room.keep_cards()
 
-    def _fits_later(self, head: Candidate) -> bool:
+    def _fits_later(self, head: QueuedRun) -> bool:
         """Return whether the run fits once enough GPUs are free."""
         return 0 < head.gpus <= self._capacity.gpus and not self._room.is_crowded_for(head)
 
-    def _go_first(self, heads: Iterable[Candidate]) -> set[str]:
+    def _go_first(self, heads: Iterable[QueuedRun]) -> set[str]:
         """Return, for each priority, the oldest aged run that needs more GPUs than others: it would never find room
         among the narrower ones. One at a time, so that sweeps of wide runs alternate too."""
         on_cards = [head for head in heads if self._fits_later(head)]
@@ -115,7 +115,7 @@ class _Room:
     def is_used_up(self) -> bool:
         return self._gpus + self._claimed <= 0 and self._slots <= 0
 
-    def holds(self, candidate: Candidate) -> bool:
+    def holds(self, candidate: QueuedRun) -> bool:
         """Return whether a run fits. A run that waits for GPUs holds none yet: a narrower run may start beside it."""
         if not candidate.gpus:
             return self._slots > 0
@@ -123,12 +123,12 @@ class _Room:
             return False
         return candidate.gpus <= self._gpus + (self._claimed if candidate.gpus < self._narrowest else 0)
 
-    def is_crowded_for(self, candidate: Candidate) -> bool:
+    def is_crowded_for(self, candidate: QueuedRun) -> bool:
         """Return whether enough runs use a GPU that the candidate names. Only one of them has its lease, so they are
         counted: as many may start as there are GPUs. Other free GPUs do not help."""
         return any(self._naming[name] >= self._cards for name in candidate.named)
 
-    def take(self, candidate: Candidate) -> None:
+    def take(self, candidate: QueuedRun) -> None:
         self._slots -= candidate.gpus == 0
         self._gpus -= candidate.gpus
         self._naming.update(set(candidate.named))

@@ -1,4 +1,4 @@
-"""Runs, their logs and plans as MCP resources, which a user can point an assistant to."""
+"""Runs, logs and plans as MCP resources, which a user can attach to a conversation."""
 
 from __future__ import annotations
 

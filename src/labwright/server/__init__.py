@@ -1,1 +1,1 @@
-"""HTTP only: who may call, what comes in, what goes out. What happens is in `labwright.services`."""
+"""HTTP only: permissions, requests and responses. The verbs themselves are in `labwright.services`."""

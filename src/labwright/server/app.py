@@ -82,7 +82,8 @@ class BackgroundService(Protocol):
 
 
 def make_api(lab: Lab) -> FastAPI:
-    lab.answer_alert = lambda alert_id, choice: _answer(lab, alert_id, choice)
+    # Alert rules respond with the verb that users call.
+    lab.answer_alert = lambda alert_id, choice: alerts_verbs.respond(lab, alert_id, choice, SYSTEM)
     hub = Hub(lab)
     language_models = Models(lab.paths, lab.settings)
     lab.local.withhold(language_models.key_variables)
@@ -140,8 +141,3 @@ def _add_routes(app: FastAPI) -> None:
     app.mount("/assets", StaticFiles(directory=Path(__file__).with_name("assets")), name="assets")
     app.mount("/dashboard", dashboard.DashboardFiles(), name="dashboard")
     describe(app, routers)
-
-
-def _answer(lab: Lab, alert_id: str, choice: str) -> None:
-    """Respond to an alert on behalf of a rule, with the verb that users call."""
-    alerts_verbs.respond(lab, alert_id, choice, SYSTEM)

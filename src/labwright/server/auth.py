@@ -41,6 +41,8 @@ _HOST = re.compile(r"^(?P<name>\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?$")
 
 
 class Door:
+    """Checks each request, and passes it on with its actor."""
+
     def __init__(self, app: ASGIApp, *, token: str, allowed_hosts: Iterable[str], bound_to: str) -> None:
         self._app = app
         self._token = token
@@ -82,13 +84,15 @@ class Door:
         await self._app(scope, receive, send)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        self._check_host(headers.get("host", ""))
+        host = headers.get("host", "")
+        if not self._is_ours(host):
+            raise errors.Forbidden(
+                f"The host {host!r} is not allowed.", hint="Use localhost, or add it to LABWRIGHT_ALLOWED_HOSTS."
+            )
         _check_origin(headers)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > MAX_BODY_BYTES:
-            raise errors.TooLarge(
-                f"A request may have at most {MAX_BODY_BYTES >> 20} MB.", hint="Send several smaller requests."
-            )
+            raise _too_large()
         path = scope["path"]
         if path in OPEN_PATHS or path.startswith(OPEN_FOLDERS):
             return
@@ -97,12 +101,6 @@ class Door:
         if actor is None:
             raise errors.Unauthorized
         scope.setdefault("state", {})["actor"] = actor
-
-    def _check_host(self, host: str) -> None:
-        if not self._is_ours(host):
-            raise errors.Forbidden(
-                f"The host {host!r} is not allowed.", hint="Use localhost, or add it to LABWRIGHT_ALLOWED_HOSTS."
-            )
 
     def _is_known_host(self, host: str) -> bool:
         """Whether the host is a known name or an address. This refuses foreign names that resolve to this machine."""
@@ -166,12 +164,16 @@ def _limited(receive: Receive) -> Receive:
         message = await receive()
         seen += len(message.get("body", b""))
         if seen > MAX_BODY_BYTES:
-            raise errors.TooLarge(
-                f"A request may have at most {MAX_BODY_BYTES >> 20} MB.", hint="Send several smaller requests."
-            )
+            raise _too_large()
         return message
 
     return counted
+
+
+def _too_large() -> errors.TooLarge:
+    return errors.TooLarge(
+        f"A request may have at most {MAX_BODY_BYTES >> 20} MB.", hint="Send several smaller requests."
+    )
 
 
 async def _drain(receive: Receive) -> None:

@@ -55,7 +55,13 @@ def serve(project: Path, host: str | None, port: int | None) -> None:
     lab = open_lab(paths, settings, listener.url)
     lab.node_url = listener.node_url
     try:
-        _run(lab, listener, lock)
+        from labwright.server import http_server  # late: errors above are reported without loading the application
+        from labwright.server.app import make_app
+
+        app = make_app(lab, bound_to=listener.socket.getsockname()[0])
+        lab.db.is_ours = lambda: is_still_ours(lock)
+        _announce(lab, listener, lock)
+        http_server.run(app, listener.socket)
     finally:
         if is_still_ours(lock):
             paths.server.unlink(missing_ok=True)
@@ -74,17 +80,8 @@ def _back_up_outside_database(lab: Lab) -> None:
             log.error("backup at shutdown failed: %s", error)
 
 
-def _run(lab: Lab, listener: Listener, lock: int) -> None:
-    from labwright.server import http_server  # late: errors above are reported without loading the application
-    from labwright.server.app import make_app
-
-    app = make_app(lab, bound_to=listener.socket.getsockname()[0])
-    lab.db.is_ours = lambda: is_still_ours(lock)
-    _announce(lab, listener, lock)
-    http_server.run(app, listener.socket)
-
-
 def _announce(lab: Lab, listener: Listener, lock: int) -> None:
+    """Store the start as an event, and write `server.json` now and with every heartbeat."""
     url = listener.url
     with lab.db.transaction() as tx:
         tx.emit(Event(type=EventType.SERVER_STARTED, actor=str(SYSTEM), time=now(), data={"url": url}))
@@ -92,7 +89,7 @@ def _announce(lab: Lab, listener: Listener, lock: int) -> None:
     facts = {"url": url, "host": own.host, "boot_id": own.boot_id, "pid": own.pid, "start_time": own.start_time}
 
     def write() -> None:
-        write_json(lab.paths.server, {**facts, "host": own.host, "heartbeat": time.time()}, sync=False)
+        write_json(lab.paths.server, {**facts, "heartbeat": time.time()}, sync=False)
 
     def beat() -> None:
         while True:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 from dataclasses import dataclass
-from pathlib import Path
 
 from labwright.compute.cluster import machine
 from labwright.compute.database.place import PlaceUnknown, place_of
@@ -99,21 +99,14 @@ def _database(paths: ProjectPaths) -> SetupCheck:
     if not os.access(database, os.R_OK | os.W_OK):
         return SetupCheck("database", "fail", f"you may not read and write {database}", "Change its owner with chown.")
     try:
-        said = _integrity(database)
+        with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+            said = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     except sqlite3.Error as error:
         said = str(error)
     if said == "ok":
         return SetupCheck("database", "ok", f"valid, {database_bytes(paths) / 1e6:.1f} MB on disk")
     fix = "Run labwright down, then labwright db rebuild. It keeps a copy of the damaged file."
     return SetupCheck("database", "fail", f"damaged: {said}", fix)
-
-
-def _integrity(database: Path) -> str:
-    connection = sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)
-    try:
-        return str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def _address(paths: ProjectPaths, settings: Settings) -> SetupCheck:

@@ -149,7 +149,8 @@ _KNOWN_SHOWN = 20
 
 def validation_error(request: Request, faults: Sequence[Any], body: Any) -> Invalid:
     """Return one error for all faults. Its field is that of the first fault."""
-    form = _form_of(request)
+    field = getattr(request.scope.get("route"), "body_field", None)
+    form = next(_forms_in(field.field_info.annotation), None) if field else None
     messages = list(_messages(list(faults), form, body).items())[:_SHOWN]
     named = [(place, f"{'.'.join(map(str, place)) or 'body'} {said}") for place, said in messages]
     words = "; ".join(text for _, text in named)
@@ -169,13 +170,11 @@ def _messages(faults: list[Any], form: type[BaseModel] | None, body: Any) -> dic
             continue
         said = messages.setdefault(place if fault["type"] == "missing" else _within(body, place), [])
         said += [words] if (words := _message(fault)) not in said else []
-    return {place: _either(said) for place, said in messages.items()}
-
-
-def _either(said: list[str]) -> str:
-    """Join the messages for alternative types, as in `must be a whole number or a list`."""
-    first, *more = said
-    return " or ".join([first, *(words.removeprefix("must be ") for words in more)])
+    # Alternative types are joined, as in `must be a whole number or a list`.
+    return {
+        place: " or ".join([said[0], *(words.removeprefix("must be ") for words in said[1:])])
+        for place, said in messages.items()
+    }
 
 
 def _message(fault: Any) -> str:
@@ -215,15 +214,11 @@ def _names(form: type[BaseModel] | None, place: FieldPath) -> list[str]:
 
 
 def _forms_in(annotation: Any) -> Any:
+    """Yield the models in a type, such as `PlanIn` in `PlanIn | None`."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     for part in get_args(annotation):
         yield from _forms_in(part)
-
-
-def _form_of(request: Request) -> type[BaseModel] | None:
-    body = getattr(request.scope.get("route"), "body_field", None)
-    return next(_forms_in(body.field_info.annotation), None) if body else None
 
 
 def _place(fault: Any) -> FieldPath:

@@ -116,7 +116,9 @@ class ExpressLane:
             return None
         for route in self._paces:
             if match := route.path.fullmatch(scope["path"]):
-                return (route, match.groupdict()) if _is_plain(scope) else None
+                headers = dict(scope["headers"])
+                is_plain = headers.get(b"content-type") == b"application/json" and b"content-length" in headers
+                return (route, match.groupdict()) if is_plain else None
         return None
 
     async def _respond(self, request: Request, call: Callable[[], Response], pace: _Pace) -> Response:
@@ -126,11 +128,6 @@ class ExpressLane:
             return await asyncio.get_running_loop().run_in_executor(self._pool, pace.timed, call)
         except Exception as error:  # noqa: BLE001 - handled like on the regular path
             return errors.respond(request, error)
-
-
-def _is_plain(scope: Scope) -> bool:
-    headers = dict(scope["headers"])
-    return headers.get(b"content-type") == b"application/json" and b"content-length" in headers
 
 
 def _replay(body: bytes) -> Receive:

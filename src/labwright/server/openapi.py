@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from fastapi import APIRouter, FastAPI
@@ -86,7 +86,12 @@ def api_catalog(schema: Json) -> str:
     """Return the calls that an agent may make, grouped by tag, and the names of those that only a person may make."""
     groups: dict[str, list[str]] = {}
     for_people: list[str] = []
-    for call, operation in _operations(schema):
+    calls = [
+        (f"{method.upper()} {path}", operation)
+        for path, methods in schema["paths"].items()
+        for method, operation in methods.items()
+    ]
+    for call, operation in calls:
         if Scope.AGENT in operation[SCOPES] or not operation["security"]:
             groups.setdefault(operation.get("tags", ["other"])[0], []).append(_line(schema, call, operation))
         else:
@@ -95,12 +100,6 @@ def api_catalog(schema: Json) -> str:
     if for_people:
         parts.append(f"Only a person may call: {', '.join(for_people)}.")
     return "\n\n".join(parts)
-
-
-def _operations(schema: Json) -> Iterator[tuple[str, Json]]:
-    for path, methods in schema["paths"].items():
-        for method, operation in methods.items():
-            yield f"{method.upper()} {path}", operation
 
 
 def _line(schema: Json, call: str, operation: Json) -> str:

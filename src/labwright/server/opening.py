@@ -1,4 +1,4 @@
-"""Open what a project keeps: its state folder, its database, and the lab over both."""
+"""Open a project's state folder and database, and make its `Lab`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from labwright.store.database import Database, DatabaseDamaged
 from labwright.tokens import load_or_make
 
 log = logging.getLogger(__name__)
-_CHECKED_AT_ONCE_BYTES = 32 << 20  # of the database: a fraction of a second; a gigabyte would take ten
+_CHECKED_AT_ONCE_BYTES = 32 << 20  # checking so many takes a fraction of a second; a gigabyte takes ten seconds
 
 
 def prepare_state(project: Path) -> ProjectPaths:
@@ -79,7 +79,9 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
             journal=journal,
             snapshots=SnapshotStore(paths.snapshots, settings.snapshot_file_mb << 20, PrivateFiles(paths)),
             local=LocalLauncher(for_jobs(os.environ, paths.project, sys.prefix), paths.logs / "sidecars.log"),
-            slurm=_slurm_launcher(paths, settings),
+            slurm=SlurmLauncher(
+                SlurmCommands.from_environment(os.environ), load_defaults(paths.project), paths, settings.grace_seconds
+            ),
             cluster=cluster_state,
             gpu_history=GpuHistory(paths.gpu_history, cluster_state.sample_gpus),
             unread=UnreadMetrics(paths.unread_metrics),
@@ -104,11 +106,6 @@ def open_lab(paths: ProjectPaths, settings: Settings, url: str) -> Lab:
     cluster.restore(lab)
     settle_folders(lab)
     return lab
-
-
-def _slurm_launcher(paths: ProjectPaths, settings: Settings) -> SlurmLauncher:
-    commands = SlurmCommands.from_environment(os.environ)
-    return SlurmLauncher(commands, load_defaults(paths.project), paths, settings.grace_seconds)
 
 
 def _open_database(paths: ProjectPaths) -> Database:

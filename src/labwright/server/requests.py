@@ -104,12 +104,9 @@ def _open_references(values: dict[str, Any], kinds: dict[str, str]) -> list[tupl
     """Return the references that are not full ids, each with its kind."""
     found = [(kind, value) for name, kind in kinds.items() if (value := values.get(name))]
     each = [(kind, item) for kind, value in found for item in (value if isinstance(value, list) else [value])]
-    return [(kind, item) for kind, item in each if _may_be_name(item) and not is_id(item, kind)]
-
-
-def _may_be_name(value: Any) -> bool:
-    """Other values, such as text with unpaired surrogates, are left to the validation of the field."""
-    return isinstance(value, str) and value != "" and value.isprintable()
+    # Anything else, such as text with unpaired surrogates, is left to the validation of the field.
+    texts = [(kind, item) for kind, item in each if isinstance(item, str) and item and item.isprintable()]
+    return [(kind, item) for kind, item in texts if not is_id(item, kind)]
 
 
 async def _resolved(request: Request, values: dict[str, Any], kinds: dict[str, str]) -> dict[str, Any]:

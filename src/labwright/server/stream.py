@@ -14,7 +14,7 @@ from typing import Any
 
 from labwright.compute.lab import Lab
 from labwright.domain.event import CHAT_HINT, Event, Hint
-from labwright.domain.session import Piece, PieceKind
+from labwright.domain.session import PieceKind
 from labwright.store import events, sessions
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -120,7 +120,10 @@ class Hub:
                 client.news.clear()
                 while found := self.after(seq):
                     seq = found[-1].seq
-                    block = b"".join(_event_frame(epoch, event) for event in found if chosen.takes(event))
+                    taken = [event for event in found if chosen.takes(event)]
+                    block = b"".join(
+                        frame(event.type, event_dict(epoch, event), f"{epoch}:{event.seq}") for event in taken
+                    )
                     if block:
                         yield client.sent(block)
                         await asyncio.sleep(_PAUSE_SECONDS)
@@ -138,21 +141,17 @@ class Hub:
         with self._connected(Client(lambda hint: hint.session_id == session_id, gets_events=False)) as client:
             while not self.closing:
                 client.news.clear()
-                while found := await asyncio.to_thread(self._pieces, session_id, seq):
+                while found := await asyncio.to_thread(
+                    lambda after: sessions.pieces_after(self._lab.db.reader(), session_id, after, _PAGE), seq
+                ):
                     seq = found[-1].seq
                     block = b"".join(frame(piece.kind, piece.to_dict(), str(piece.seq)) for piece in found)
                     yield client.sent(block)
-                    if any(_ends(piece, turn) for piece in found):
+                    ended = [piece.turn for piece in found if piece.kind is PieceKind.END]
+                    if turn is not None and any(number >= turn for number in ended):
                         return
                 if not await client.wait():
                     yield client.sent(KEEP_ALIVE)
-
-    def _pieces(self, session_id: str, seq: int) -> list[Piece]:
-        return sessions.pieces_after(self._lab.db.reader(), session_id, seq, _PAGE)
-
-
-def _ends(piece: Piece, turn: int | None) -> bool:
-    return turn is not None and piece.turn >= turn and piece.kind is PieceKind.END
 
 
 class StreamFilter:
@@ -181,10 +180,7 @@ def event_dict(epoch: str, event: Event) -> dict[str, Any]:
     return {"epoch": epoch, **{name: getattr(event, name) for name in Event.__dataclass_fields__}}
 
 
-def _event_frame(epoch: str, event: Event) -> bytes:
-    return frame(event.type, event_dict(epoch, event), f"{epoch}:{event.seq}")
-
-
 def frame(kind: str, data: object, position: str | None = None) -> bytes:
+    """Return one server-sent event."""
     identity = f"id: {position}\n" if position else ""
     return f"{identity}event: {kind}\ndata: {json.dumps(data, ensure_ascii=False)}\n\n".encode(errors="replace")

@@ -10,7 +10,7 @@ import contextlib
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,13 @@ from labwright.store.database import Database
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="labwright.server.without_server")
-    parser.add_argument("verb", choices=tuple(_VERBS))
+    parser.add_argument("verb", choices=("rebuild", "backup", "archive", "restore", "check"))
     parser.add_argument("--project", type=Path, required=True)
     for name in ("--file", "--database", "--backup"):
         parser.add_argument(name, type=Path)
     options = parser.parse_args()
     try:
-        found = _VERBS[options.verb](ProjectPaths(options.project.resolve()), options)
+        found = _result(options.verb, ProjectPaths(options.project.resolve()), options)
     except LabwrightError as error:
         print(json.dumps({"error": {"code": error.code, "message": error.message, "hint": error.hint}}))
         sys.exit(1)
@@ -60,39 +60,19 @@ def _without_server(paths: ProjectPaths) -> Iterator[None]:
         raise unusable(paths, error) from error
 
 
-def _rebuild(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
+def _result(verb: str, paths: ProjectPaths, options: argparse.Namespace) -> Any:
+    """Carry out the verb and return its result as plain values."""
+    if verb == "check":
+        return [asdict(check) for check in check_setup(paths)]
+    if verb == "archive":
+        return asdict(archive(paths, options.database, options.file))
+    if verb == "restore":
+        return restore(paths, options.file)
     with _without_server(paths):
-        return asdict(rebuild(paths, lambda text: print(text, file=sys.stderr, flush=True), options.backup))
-
-
-def _backup(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:  # noqa: ARG001
-    with _without_server(paths):
-        database = Database(paths.database)
-        try:
+        if verb == "rebuild":
+            return asdict(rebuild(paths, lambda text: print(text, file=sys.stderr, flush=True), options.backup))
+        with contextlib.closing(Database(paths.database)) as database:
             return {"path": str(copy_database(database, paths.backups, load_settings(paths.project).backups_kept))}
-        finally:
-            database.close()
-
-
-def _archive(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
-    return asdict(archive(paths, options.database, options.file))
-
-
-def _restore(paths: ProjectPaths, options: argparse.Namespace) -> dict[str, Any]:
-    return restore(paths, options.file)
-
-
-def _check(paths: ProjectPaths, options: argparse.Namespace) -> list[dict[str, str]]:  # noqa: ARG001
-    return [asdict(finding) for finding in check_setup(paths)]
-
-
-_VERBS: dict[str, Callable[[ProjectPaths, argparse.Namespace], Any]] = {
-    "rebuild": _rebuild,
-    "backup": _backup,
-    "archive": _archive,
-    "restore": _restore,
-    "check": _check,
-}
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""One function a verb. HTTP routes, and later the agent's tools, call these; nobody else changes anything."""
+"""The verbs, one function each. HTTP routes and tools of agents call them to change anything."""

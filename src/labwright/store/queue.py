@@ -16,7 +16,7 @@ COUNTED_AHEAD = 100  # counting beyond this would be slow, and nobody needs the 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class QueuedRun:
     run_id: str
     group: str  # the sweep, or "" for runs without one
     priority: int
@@ -65,7 +65,7 @@ def here(holders: Iterable[Holder]) -> list[Holder]:
     return [holder for holder in holders if not holder.is_elsewhere]
 
 
-def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) -> dict[str, list[Candidate]]:
+def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) -> dict[str, list[QueuedRun]]:
     """Return the first few runs of each queue: enough to choose from, however long the queues are."""
     queues = [row[0] for row in connection.execute(RUNS["queued_groups"])]
     return {
@@ -75,10 +75,10 @@ def load_queues(connection: sqlite3.Connection, closed: set[str], limit: int) ->
     }
 
 
-def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[Candidate]:
+def _first_of(connection: sqlite3.Connection, queue: str, limit: int) -> list[QueuedRun]:
     rows = connection.execute(RUNS["queue_of_group"], {"queue_group": queue, "limit": limit})
     return [
-        Candidate(
+        QueuedRun(
             run_id=row[0],
             group=queue.partition("/")[0],
             priority=row[1],

@@ -28,7 +28,7 @@ _NAMED_NODES = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Findings:
+class DetectionResult:
     """What was detected, before the type of cluster is decided."""
 
     driver: Detection
@@ -51,9 +51,9 @@ def detect(lease_dir: str, environ: Mapping[str, str] = os.environ, *, slurm_exp
     return describe(kind, findings, environ)
 
 
-def inspect(lease_dir: str, environ: Mapping[str, str] = os.environ) -> Findings:
+def inspect(lease_dir: str, environ: Mapping[str, str] = os.environ) -> DetectionResult:
     driver = _query_driver()
-    return Findings(
+    return DetectionResult(
         driver=driver,
         slurm=probe_slurm(environ),
         gpus=with_leases(visible(driver.gpus, environ), lease_dir),
@@ -71,7 +71,7 @@ def _query_driver() -> Detection:
     return run_detector(timeout=DRIVER_TIMEOUT_SECONDS, samples=1, pynvml_dir=find_pynvml_dir())
 
 
-def describe(kind: ClusterType, findings: Findings, environ: Mapping[str, str] = os.environ) -> Cluster:
+def describe(kind: ClusterType, findings: DetectionResult, environ: Mapping[str, str] = os.environ) -> Cluster:
     """Describe the machine, or the cluster around it, as one of the three types."""
     on_slurm, slurm = kind is ClusterType.SLURM, findings.slurm
     gpus = findings.gpus if kind is ClusterType.LOCAL_GPU else ()
@@ -117,7 +117,7 @@ def with_leases(gpus: tuple[Gpu, ...], lease_dir: str) -> tuple[Gpu, ...]:
     return tuple(replace(gpu, lease=held.get(gpu.uuid)) for gpu in gpus)
 
 
-def _evidence(findings: Findings, environ: Mapping[str, str]) -> list[DetectionDetail]:
+def _evidence(findings: DetectionResult, environ: Mapping[str, str]) -> list[DetectionDetail]:
     driver, slurm = findings.driver, findings.slurm
     driver_answer = f"{len(driver.gpus)} GPU(s) by {driver.source}" if driver.gpus else "no GPU driver answers"
     details = [("GPU driver (NVML, then nvidia-smi)", "; ".join(driver.errors) or driver_answer)]

@@ -1,4 +1,4 @@
-"""The cluster as this server knows it: detected, or set by hand, which wins."""
+"""The current cluster: detected, or configured manually, which overrides detection."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def recover(lab: Lab, run: Run, *, at_start: bool = False) -> None:
 
 
 def _recover_unclaimed(lab: Lab, run: Run, at_start: bool) -> None:
-    """Launch a run again that nothing claimed. If the first sidecar is only slow, the claim lets one of them live."""
+    """Launch an unclaimed run again. If the first sidecar is only slow, the claim lets one of them start."""
     launched = epoch_seconds(run.launched_at) if run.launched_at else 0.0
     if not at_start and seconds_apart(launched) <= _CLAIM_PATIENCE_SECONDS:
         return

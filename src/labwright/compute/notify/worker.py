@@ -35,7 +35,7 @@ _PAGE = 200
 
 
 class NotificationWorker(Worker):
-    """Its items are the names of the channels."""
+    """A worker whose items are the names of the channels."""
 
     name = "notify"
     thread_per_item = True

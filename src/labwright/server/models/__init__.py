@@ -1,1 +1,1 @@
-"""What comes in and goes out over HTTP. Checks of form are here; checks of meaning are in the services."""
+"""Requests and responses. Types and limits are checked here; everything else is checked by the services."""

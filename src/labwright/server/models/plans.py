@@ -57,12 +57,12 @@ class PlanPatch(In):
 
 
 class ValidateIn(In):
-    rehearsal: bool | None = Field(None, description="as for compile")
+    rehearsal: bool | None = Field(None, description="false: skip the rehearsal")
 
 
 class ReviewIn(In):
     approved: bool
-    digest: Digest | None = Field(None, description="of the reviewed workspace; required to approve")
+    digest: Digest | None = Field(None, description="digest of the reviewed workspace; required to approve")
     reason: Annotated[Text, Field(max_length=10_000)] = ""
     node: str | None = Field(None, max_length=100, description="node to redo, with the reason as feedback")
 
@@ -73,7 +73,7 @@ class ApproveIn(In):
 
 class FileIn(In):
     content: Annotated[Markdown, Field(max_length=1 << 20)]
-    sha256: Digest | None = Field(None, description="of the edited content; 409 if the file has changed since")
+    sha256: Digest | None = Field(None, description="hash of the content before the edit; 409 if it has changed since")
 
 
 class FormatOut(BaseModel):
@@ -180,7 +180,7 @@ class ValidationOut(BaseModel):
 
 class WorkspaceOut(BaseModel):
     plan_id: str
-    digest: str = Field(description="of the current files; approve this one")
+    digest: str = Field(description="digest of the current files; approve this one")
     changed_since_approval: list[str] = Field(description="what has changed, as text")
     changed_since_validation: list[str] = Field(description="likewise; validate again if not empty")
     changed_since_compilation: list[str] = Field(description="likewise, since the last compilation with another result")

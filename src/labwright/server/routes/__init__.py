@@ -1,1 +1,1 @@
-"""The endpoints, one file a noun."""
+"""The endpoints, one file per noun."""

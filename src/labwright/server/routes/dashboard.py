@@ -28,7 +28,7 @@ router = APIRouter(include_in_schema=False)
 
 @router.get("/")
 def home() -> HTMLResponse:
-    """The static files, under a path that changes with any file: browsers cache them, and versions never mix."""
+    """Return the page. The path of its files changes with every version, so browsers can cache them forever."""
     return HTMLResponse(_page(version()), headers=_FRESH)
 
 

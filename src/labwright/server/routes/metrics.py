@@ -34,7 +34,7 @@ _EXPORT_TYPES = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjso
 
 Axis = Literal["step", "time", "epoch"]
 Keys = Annotated[
-    list[str] | None, Query(description="several: repeated, or with commas unless such a key exists; all without")
+    list[str] | None, Query(description="repeat it, or use commas (a key with a comma is matched first); default: all")
 ]
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
 _LOGGERS = allow(Scope.AGENT, Scope.RUN)
@@ -141,7 +141,7 @@ def get_system(
     max_points: Annotated[int, Query(ge=2, le=100_000)] = 1000,
     x: Axis = "time",
 ) -> dict[str, Any]:
-    """CPU, memory, disk and GPUs of a run over time: its `system/…` series, thinned with every extreme kept."""
+    """Return CPU, memory, disk and GPU use of a run over time, downsampled with min and max kept."""
     return metrics.system(lab_of(request), run_id, max_points, x)
 
 
@@ -185,7 +185,7 @@ def list_artifacts(run_id: str, request: Request) -> list[dict[str, Any]]:
 
 @router.get("/runs/{run_id}/artifacts/{path:path}", dependencies=[READERS()], response_class=FileResponse)
 def get_artifact(run_id: str, path: str, request: Request) -> FileResponse:
-    """A file below the run's artifacts folder, as an attachment that no browser runs."""
+    """Return a file of the run's artifacts folder, as an attachment that browsers do not open."""
     lab = lab_of(request)
     runs.get(lab, run_id)
     root = Path(lab.paths.run(run_id).dir).resolve() / ARTIFACTS

@@ -74,7 +74,7 @@ def list_plans(
 ) -> list[PlanSummary]:
     """List plans, newest first, without their texts."""
     found, following = plans.page(lab_of(request), _statuses(status), session_id, limit, cursor)
-    _point_on(response, following)
+    _set_next_cursor(response, following)
     return [PlanSummary.of(plan) for plan in found]
 
 
@@ -86,7 +86,7 @@ def _statuses(text: str | None) -> tuple[PlanStatus, ...]:
     return tuple(PlanStatus(name) for name in names)
 
 
-def _point_on(response: Response, following: int | None) -> None:
+def _set_next_cursor(response: Response, following: int | None) -> None:
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
 
@@ -121,7 +121,7 @@ def list_plan_versions(
 ) -> list[PlanVersionOut]:
     """List all saved versions, newest first."""
     found, following = plans.versions(lab_of(request), plan_id, limit, cursor)
-    _point_on(response, following)
+    _set_next_cursor(response, following)
     return [PlanVersionOut(**version.to_dict()) for version in found]
 
 

@@ -91,7 +91,9 @@ def list_runs(
     sort: str = "-created_at",
 ) -> Response:
     """List runs, newest first. For the next page, send `X-Next-Cursor` of the response as `cursor`."""
-    new = stored.Filter(
+    if sort not in stored.SORTS:
+        raise Invalid(f"Runs cannot be sorted by {sort!r}.", hint=f"Choose: {', '.join(stored.SORTS)}.")
+    wanted = stored.Filter(
         ids=_listed(ids),
         status=_statuses(status),
         sweep_id=sweep_id,
@@ -99,10 +101,10 @@ def list_runs(
         q=q,
         tag=tag,
         archived={"true": True, "false": False, "all": None}[archived],
-        sort=_sort(sort),
+        sort=sort,
     )
     lab = lab_of(request)
-    records, following = stored.page(lab.db.reader(), new, limit, cursor)
+    records, following = stored.page(lab.db.reader(), wanted, limit, cursor)
     headers = {"X-Next-Cursor": following} if following else {}
     return Response(f"[{','.join(queue.with_reasons(lab, records))}]", media_type="application/json", headers=headers)
 
@@ -117,12 +119,6 @@ def _statuses(text: str | None) -> tuple[str, ...]:
         if name not in set(RunStatus):
             raise Invalid(f"{name!r} is not a status.", hint=f"Choose: {', '.join(RunStatus)}.")
     return names
-
-
-def _sort(text: str) -> str:
-    if text not in stored.SORTS:
-        raise Invalid(f"Runs cannot be sorted by {text!r}.", hint=f"Choose: {', '.join(stored.SORTS)}.")
-    return text
 
 
 @router.get(

@@ -45,7 +45,7 @@ def list_sessions(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[SessionOut]:
-    """List them, newest first."""
+    """List sessions, newest first."""
     found, following = sessions.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -139,7 +139,7 @@ def list_approvals(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[dict[str, Any]]:
-    """List them, newest first."""
+    """List approvals, newest first."""
     found, following = approvals.page(lab_of(request), status, session_id, limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
@@ -152,22 +152,18 @@ def respond_to_approval(approval_id: str, body: ApprovalAnswer, request: Request
 
     A token of scope `answer`, which a channel receives with the request, answers that request once.
     """
-    answered = approvals.respond(
-        lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=_person(actor_of(request))
-    )
+    actor = actor_of(request)
+    if actor.scope is Scope.ANSWER:  # the channel answers for the person who configured it
+        actor = Actor(Scope.PERSON, "webhook")
+    answered = approvals.respond(lab_of(request), approval_id, approved=body.approved, reason=body.reason, actor=actor)
     return answered.to_dict()
-
-
-def _person(actor: Actor) -> Actor:
-    """Return the person for whom a channel answers. The person configured that channel."""
-    return Actor(Scope.PERSON, "webhook") if actor.scope is Scope.ANSWER else actor
 
 
 @router.get("/suggestions", dependencies=[allow(Scope.VIEWER)])
 def list_suggestions(
     request: Request, session_id: str | None = None, status: SuggestionStatus | None = None
 ) -> list[SuggestionOut]:
-    """List them, newest first."""
+    """List suggestions, newest first."""
     return [SuggestionOut(**found) for found in suggestions.page(lab_of(request), session_id, status)]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import ipaddress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -108,7 +108,8 @@ def delete_skill(skill_id: str, request: Request) -> Response:
 def _asker(request: Request, shell: str | None) -> Asker:
     """Return the reader of the text. An agent gets its own token: a new one would outlive the old one's expiry."""
     lab, shown = lab_of(request), token_of(request)
-    is_local = shell == "local" if shell else _is_local(request)
+    from_here = request.client is not None and ipaddress.ip_address(request.client.host).is_loopback
+    is_local = shell == "local" if shell else from_here
     if actor_of(request).scope is Scope.AGENT:
         token, name = shown, f"agent-{hashlib.sha256(shown.encode()).hexdigest()[:16]}"
     else:
@@ -118,14 +119,5 @@ def _asker(request: Request, shell: str | None) -> Asker:
         token=token,
         header_name=name,
         is_local=is_local,
-        api_catalog=lambda: api_catalog(_schema(request)),
+        api_catalog=lambda: api_catalog(request.app.openapi()),
     )
-
-
-def _schema(request: Request) -> dict[str, Any]:
-    found: dict[str, Any] = request.app.openapi()
-    return found
-
-
-def _is_local(request: Request) -> bool:
-    return request.client is not None and ipaddress.ip_address(request.client.host).is_loopback

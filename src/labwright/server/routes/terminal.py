@@ -69,12 +69,12 @@ async def _show(socket: WebSocket, command: list[str]) -> None:
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGHUP)
-        os.close(master)  # hangs up on what is in a session of its own
+        os.close(master)  # also ends programs in their own session
         await process.wait()
 
 
 async def _exchange(socket: WebSocket, master: int) -> None:
-    """Both ways at once; the first that ends, ends the other."""
+    """Copy output and input at the same time, until one of them ends."""
     ways = {asyncio.create_task(_send_output(socket, master)), asyncio.create_task(_take_input(socket, master))}
     done, left = await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
     for task in left:
@@ -103,7 +103,7 @@ async def _read(master: int) -> bytes:
 
 
 async def _take_input(socket: WebSocket, master: int) -> None:
-    """Bytes are keys, text is the window's size."""
+    """Write keys (bytes) to the terminal, and apply window sizes (text)."""
     with contextlib.suppress(WebSocketDisconnect):
         while True:
             message = await socket.receive()
@@ -112,19 +112,13 @@ async def _take_input(socket: WebSocket, master: int) -> None:
             if keys := message.get("bytes"):
                 os.write(master, keys)
             elif text := message.get("text"):
-                _resize(master, *_size(_parsed(text)))
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
+                _resize(master, *_size(text))
 
 
 def _size(values: Any) -> tuple[int, int]:
     """Return columns and rows; an invalid size gives the default."""
     try:
+        values = json.loads(values) if isinstance(values, str) else values
         return _bounded(values["cols"]), _bounded(values["rows"])
     except (ValueError, KeyError, TypeError):
         return 80, 24

@@ -18,29 +18,25 @@ from labwright.services import ownership
 
 router = APIRouter(prefix="/wild", route_class=StrictJsonRoute, tags=["wild"])
 Key = Annotated[str | None, Header(alias="Idempotency-Key", min_length=1, max_length=200)]
-
-
 Goal = Annotated[Text, Field(max_length=20_000, pattern=NOT_BLANK)]
-
-
 Path = Annotated[Text, Field(min_length=1, max_length=4096)]
 
 
 class WildIn(In):
     goal: Goal = Field(description="in plain English, with its own success criterion: reach val_acc 0.9 by tuning lr")
-    session_id: Id | None = Field(None, description="the conversation that is told how it goes")
-    budget: BudgetIn | None = Field(None, description="40 runs where nothing is said of runs")
+    session_id: Id | None = Field(None, description="the conversation that gets progress reports")
+    budget: BudgetIn | None = Field(None, description="default: 40 runs")
     protect: list[Path] = Field(default_factory=list, max_length=200, description="evaluation files and folders")
-    script: Path | None = Field(None, description="where the goal names none and several could be meant")
-    metric: MetricIn | None = Field(None, description="where the goal names none")
-    parameters: PlainJson = Field(default_factory=dict, description="what is searched, as in a sweep")
-    seeds: Seeds | None = Field(None, description="of each configuration that counts: how many, or which; 3")
-    gpus: int | None = Field(None, ge=0, le=1024, description="of each run")
-    parallel: int | None = Field(None, ge=1, le=100_000, description="its runs at a time")
+    script: Path | None = Field(None, description="needed if the goal names no script and several are possible")
+    metric: MetricIn | None = Field(None, description="needed if the goal names no metric")
+    parameters: PlainJson = Field(default_factory=dict, description="the search space, as in a sweep")
+    seeds: Seeds | None = Field(None, description="seeds per configuration: a number or a list; default: 3")
+    gpus: int | None = Field(None, ge=0, le=1024, description="GPUs per run")
+    parallel: int | None = Field(None, ge=1, le=100_000, description="max parallel runs of this loop")
 
 
 class WildResume(In):
-    budget: BudgetIn | None = Field(None, description="the whole budget from now on; a person's to give")
+    budget: BudgetIn | None = Field(None, description="the new total budget; only a person may set it")
 
 
 class WildSteer(In):
@@ -77,7 +73,7 @@ class WildFoundOut(BaseModel):
     mean: float
     std: float | None
     n: int
-    number: int = Field(description="of its iteration")
+    number: int = Field(description="number of its iteration")
 
 
 class WildResultOut(BaseModel):
@@ -169,7 +165,7 @@ def list_wild(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     cursor: Annotated[int | None, Query(ge=0, le=2**62)] = None,
 ) -> list[WildOut]:
-    """List them, newest first."""
+    """List loops, newest first."""
     found, following = verbs.page(lab_of(request), limit, cursor)
     if following is not None:
         response.headers["X-Next-Cursor"] = str(following)
