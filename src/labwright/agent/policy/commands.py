@@ -127,7 +127,8 @@ def _find(reader: Reader, words: list[str], _given: str | None) -> None:
 
 def _session(reader: Reader, words: list[str], given: str | None) -> None:
     """Read the commands that tmux, at, crontab and the like start in another session or at another time."""
-    reader.read(_CRON_TIMES.sub("", (given or "").replace(UNKNOWN, "")))
+    if given is not None:
+        reader.read(_CRON_TIMES.sub("", given.replace(UNKNOWN, "")))
     for word in words[1:]:
         if " " in word:
             reader.read(word)

@@ -22,6 +22,7 @@ LAUNCHERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("lm_eval", "lm-eval", "axolotl", "llamafactory-cli", "evalplus", "opencompass", "torchx"), ()),
     **dict.fromkeys(("torch.distributed.run", "torch.distributed.launch", "accelerate.commands.launch"), ()),
     **dict.fromkeys(("deepspeed.launcher.runner", "horovod.runner", "llamafactory.cli", "axolotl.cli.train"), ()),
+    "ray.scripts.scripts": ("job submit", "submit", "exec"),
     **dict.fromkeys(("colossalai", "fabric", "guild", "mlflow", "modal", "nextflow", "tune"), ("run",)),
     "flux": ("run", "submit", "batch", "bulksubmit", "alloc", "start", "mini"),
     "accelerate": ("launch", "test"),
@@ -59,7 +60,7 @@ class Wrapper:
 
 _ONLY_FLAGS = (
     "nohup setsid command builtin unbuffer entr coproc npx prlimit valgrind unshare nvprof busybox firejail trap "
-    "memory_profiler debugpy bdb torch.utils.bottleneck"
+    "memory_profiler bdb IPython ipython torch.utils.bottleneck"
 )
 WRAPPERS: dict[str, Wrapper] = {
     **dict.fromkeys(_ONLY_FLAGS.split(), Wrapper()),
@@ -82,6 +83,7 @@ WRAPPERS: dict[str, Wrapper] = {
     "ncu": Wrapper("-o --export --set --section --metrics -k --kernel-name -c --launch-count -s --launch-skip"),
     **dict.fromkeys(("kernprof", "viztracer", "cProfile", "profile", "line_profiler"), Wrapper("-o -s")),
     **dict.fromkeys(("pdb", "ipdb"), Wrapper("-c")),
+    "debugpy": Wrapper("--listen --connect --log-to"),
     "trace": Wrapper("-f --file -C --coverdir"),
     "py-spy": Wrapper("-o -r -d -f", ("record", "top")),
     "scalene": Wrapper("-o --outfile -c --config"),
