@@ -42,13 +42,14 @@ def judge(command: str, project: Path) -> ShellVerdict | None:
     """Return the run that the command should be, or None. Reads scripts of the project, and executes nothing."""
     reader = Reader(project)
     try:
-        found = next(reader.read(command), None)
+        reader.read(command)
     except (TooMuch, RecursionError):
-        found = reader.found("It is too long, or loops too often, to be read", [UNKNOWN])
-    if found is None:
+        reader.add("It is too long, or loops too often, to be read", [UNKNOWN])
+    if not reader.runs:
         return None
+    found = reader.runs[0]
     text, folder = _as_run(command, found, project)
-    return ShellVerdict(why=found.why, proposal=ProposedRun(name=name_from(text), command=text, folder=folder))
+    return ShellVerdict(why=f"{found.why}.", proposal=ProposedRun(name=name_from(text), command=text, folder=folder))
 
 
 def _as_run(command: str, found: FoundRun, project: Path) -> tuple[str, str]:

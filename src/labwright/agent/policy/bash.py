@@ -90,6 +90,7 @@ class BashWords:
         if kind == "process_substitution":
             return self._as_file(node)
         if kind == "arithmetic_expansion":
+            self._visit_commands(node)
             return "1"
         return re.sub(r"\\(.)", r"\1", text.replace("\\\n", ""), flags=re.DOTALL)
 
@@ -112,7 +113,16 @@ class BashWords:
             return known if known is not None else UNKNOWN
         if source(rest[0]) in _DEFAULT:
             return known or "".join(map(self.value, rest[1:]))
+        self._visit_commands(node)
         return UNKNOWN
+
+    def _visit_commands(self, node: Node) -> None:
+        """Visit the commands in an expansion whose value is not computed: they run, too."""
+        for child in node.named_children:
+            if child.type == "command_substitution":
+                self._output_of(child)
+            else:
+                self._visit_commands(child)
 
 
 def _is_split(node: Node) -> bool:

@@ -5,33 +5,31 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from labwright.agent.policy.bash import UNKNOWN
-from labwright.agent.policy.names import asks_for_help, may_name_a_run, names_a_run, only_reads, words
+from labwright.agent.policy.names import (
+    LAUNCHERS,
+    WRAPPERS,
+    asks_for_help,
+    may_name_a_run,
+    names_a_run,
+    only_reads,
+    word_set,
+)
 
 if TYPE_CHECKING:
-    from labwright.agent.policy.reader import FoundRun, Reader
+    from labwright.agent.policy.reader import Reader
 
-Findings = Iterator["FoundRun"]
 _PYTHON = re.compile(r"(?:i?python|pypy|bpython)[\d.]*|pythonw")
 _CODE_OR_MODULE = re.compile(r"-[bBdEiIOPqsSuvx]*([cm])(.*)", re.DOTALL)  # `-c CODE`, `-Im MODULE`, `-mMODULE`
 _DEEPEST_IMPORT = 2
-_VERBS = words("train evaluate eval finetune fit pretrain")
+_VERBS = word_set("train evaluate eval finetune fit pretrain")
 _CODE, _INPUT = "The code", "What it reads"
-_LAUNCHER_MODULES = words(
-    "torch.distributed.run torch.distributed.launch accelerate.commands.launch deepspeed.launcher.runner "
-    "horovod.runner ray.scripts.scripts llamafactory.cli axolotl.cli.train"
-)
-_PROGRAM_MODULES = words("accelerate deepspeed lm_eval papermill spacy trl wandb dvc mlflow ray jupyter rasa lightning")
-# After `python -m` and one of these, a script follows.
-_WRAPPER_MODULES = words(
-    "cProfile profile pdb trace line_profiler memory_profiler kernprof scalene ipdb debugpy viztracer "
-    "pyinstrument coverage IPython ipython bdb torch.utils.bottleneck"
-)
-_HARMLESS_MODULES = words(
+_HARMLESS_MODULES = word_set(
     "pip pytest unittest venv virtualenv json http py_compile compileall timeit site ensurepip black ruff mypy "
     "flake8 isort pylint build twine sphinx zipfile ast tarfile calendar platform sysconfig tokenize dis inspect "
     "doctest this pydoc uv labwright tox nox pre_commit base64 gzip sqlite3 tabnanny pyclbr pip_audit cmd"
@@ -42,133 +40,111 @@ def is_python(program: str) -> bool:
     return bool(_PYTHON.fullmatch(os.path.basename(program)))
 
 
-def judge(reader: Reader, given_words: list[str], given: str | None) -> Findings:
-    rest = given_words[1:]
+def judge(reader: Reader, words: list[str], given: str | None) -> None:
+    rest = words[1:]
     while rest and rest[0].startswith("-") and rest[0] != "-":
         option = rest.pop(0)
         if match := _CODE_OR_MODULE.fullmatch(option):
             rest = [match[2], *rest] if match[2] else rest
             if match[1] == "m":
-                yield from _module(reader, rest, given_words, given)
+                _module(reader, rest, words, given)
             else:
-                yield from _code(reader, rest[0] if rest else "", given_words, _CODE)
+                _code(reader, rest[0] if rest else "", words, _CODE)
             return
         if option in ("-W", "-X", "--check-hash-based-pycs"):
             rest = rest[1:]
         elif option in ("--version", "-V", "-VV", "--help", "-h"):
             return
     if rest and rest[0] not in ("-", "/dev/stdin"):
-        yield from _script(reader, rest[0], rest[1:], given_words)
+        _script(reader, rest[0], rest[1:], words)
     elif given is not None:
-        yield from _code(reader, given, given_words, _INPUT)
+        _code(reader, given, words, _INPUT)
 
 
-def _script(reader: Reader, name: str, arguments: list[str], given_words: list[str]) -> Findings:
+def _script(reader: Reader, name: str, arguments: list[str], words: list[str]) -> None:
     if asks_for_help(arguments):
         return
     text = reader.text_of(name) or reader.text_of(f"{name}/__main__.py")
     if UNKNOWN in name or text == UNKNOWN:
-        yield reader.found("Only running it would show which script it runs", given_words)
+        reader.add("Only running it would show which script it runs", words)
     elif names_a_run(name):
-        yield reader.found(f"{name} trains or evaluates, judging by its name", given_words)
+        reader.add(f"{name} trains or evaluates, judging by its name", words)
     elif arguments[:1] and arguments[0] in _VERBS and not only_reads(name):
-        yield reader.found(f"{name} is called with {arguments[0]}", given_words)
-    elif text is None:
-        if may_name_a_run(name):
-            yield reader.found(f"{name} may train or evaluate, judging by its name", given_words)
-    else:
-        yield from _code(reader, text, given_words, name, follow=_DEEPEST_IMPORT if may_name_a_run(name) else 0)
+        reader.add(f"{name} is called with {arguments[0]}", words)
+    elif text is not None:
+        _code(reader, text, words, name, follow=_DEEPEST_IMPORT if may_name_a_run(name) else 0)
+    elif may_name_a_run(name):
+        reader.add(f"{name} may train or evaluate, judging by its name", words)
 
 
-def _module(reader: Reader, rest: list[str], given_words: list[str], given: str | None) -> Findings:
+def _module(reader: Reader, rest: list[str], words: list[str], given: str | None) -> None:
     name, *arguments = rest or [""]
-    if asks_for_help(arguments):
-        return
-    if name in _LAUNCHER_MODULES:
-        yield reader.found(f"{name} starts a job", given_words)
-    elif name in _PROGRAM_MODULES:
-        for found in reader.run([name, *arguments]):
-            yield reader.found(found.why.rstrip("."), given_words)
+    if name in LAUNCHERS or name in WRAPPERS:
+        if found := reader.first(lambda: reader.run([name, *arguments], given)):
+            reader.add(found.why, words)
     elif name == "runpy":
-        yield from _module(reader, [word.removesuffix(".py") for word in arguments], given_words, given)
-    elif name in _WRAPPER_MODULES:
-        yield from _wrapped(reader, [word for word in arguments if word != "run"], given_words, given)
+        _module(reader, [word.removesuffix(".py") for word in arguments], words, given)
     elif name.split(".")[0] not in _HARMLESS_MODULES:
-        path = name.replace(".", "/")
-        place = next((p for p in _places(path) if reader.text_of(p) is not None), f"{path}.py")
-        yield from _script(reader, place, arguments, given_words)
+        place = next((p for p in _places(name) if reader.text_of(p) is not None), f"{name.replace('.', '/')}.py")
+        _script(reader, place, arguments, words)
 
 
-def _places(path: str) -> tuple[str, ...]:
+def _places(module: str) -> tuple[str, ...]:
+    path = module.replace(".", "/")
     return f"{path}.py", f"{path}/__main__.py", f"src/{path}.py", f"src/{path}/__main__.py"
 
 
-def _wrapped(reader: Reader, arguments: list[str], given_words: list[str], given: str | None) -> Findings:
-    """Judge the script after the options of a profiler or a debugger."""
-    for at, word in enumerate(arguments):
-        if word.endswith(".py") or word in ("-m", "-c"):
-            for found in judge(reader, ["python", *arguments[at:]], given):
-                yield reader.found(found.why.rstrip("."), given_words)
-            if word != "-c":  # pdb's -c is a debugger command; the script comes after it
-                return
-
-
-def _code(reader: Reader, text: str, given_words: list[str], what: str, follow: int = 0) -> Findings:
+def _code(reader: Reader, text: str, words: list[str], what: str, follow: int = 0) -> None:
     """Judge code. `follow`: how deep the imports of the project are read: a `main.py` is often three lines."""
     if UNKNOWN in text and not text.strip(f"{UNKNOWN} \n"):
-        yield reader.found(f"{what}: only running it would show what it does", given_words)
+        reader.add(f"{what}: only running it would show what it does", words)
         return
     code = analyze(text.replace(UNKNOWN, "x"))
     if code.trains:
-        yield reader.found(f"{what} trains or evaluates: it has {code.trains}", given_words)
+        reader.add(f"{what} trains or evaluates: it has {code.trains}", words)
         return
     for module in code.modules:
-        is_own = any(reader.text_of(place) is not None for place in _places(module.replace(".", "/")))
+        is_own = any(reader.text_of(place) is not None for place in _places(module))
         if is_own and names_a_run(module.rsplit(".", 1)[-1]):
-            yield reader.found(f"{what} imports {module}, which trains or evaluates, judging by its name", given_words)
+            reader.add(f"{what} imports {module}, which trains or evaluates, judging by its name", words)
             return
-    started = [one for shell in code.shell for one in reader.read(shell)]
-    started += [one for argv in code.argvs for one in reader.run(argv)]
-    started += [one for script in code.scripts for one in _script(reader, script, [], given_words)]
-    for one in started[:1]:
-        yield reader.found(f"{what} starts something: {one.why.rstrip('.')}", given_words)
+    if started := reader.first(lambda: reader.read("\n".join(code.shell))):
+        reader.add(f"{what} starts something: {started.why}", words)
     if follow or (what in (_CODE, _INPUT) and code.calls_main):
-        for place in (place for module in dict.fromkeys(code.modules) for place in _places(module.replace(".", "/"))):
+        for place in (place for module in dict.fromkeys(code.modules) for place in _places(module)):
             if imported := reader.text_of(place):
-                yield from _code(reader, imported, given_words, f"{what} uses {place}, which", max(follow, 1) - 1)
+                _code(reader, imported, words, f"{what} uses {place}, which", max(follow, 1) - 1)
 
 
 # What a piece of Python does, by its syntax
 
-_STARTS_A_PROGRAM = words(
+_STARTS_A_PROGRAM = word_set(
     "system popen Popen run call check_call check_output getoutput getstatusoutput spawn execv execve execvp "
     "execvpe execl execlp spawnv spawnvp spawnl spawnlp posix_spawn create_subprocess_shell "
     "create_subprocess_exec"
 )
-_OF_PROGRAMS = words("os subprocess sp pty asyncio commands pexpect sh")
-_RUNS_CODE = words("exec eval compile run_path run_module import_module __import__")
-_TRAINS = words(
+_OF_PROGRAMS = word_set("os subprocess sp pty asyncio commands pexpect sh")
+_RUNS_CODE = word_set("exec eval compile run_path run_module import_module __import__")
+_TRAINS = word_set(
     "train train_one_epoch train_epoch train_model train_loop training_loop run_training finetune fine_tune "
     "pretrain run_experiment run_sweep run_eval evaluate_model cross_val_score value_and_grad GradientTape "
     "simple_evaluate backward"
 )
-_FITS = words("fit fit_generator train_on_batch")
-_FRAMEWORKS = words(
+_FITS = word_set("fit fit_generator train_on_batch")
+_FRAMEWORKS = word_set(
     "torch tensorflow keras lightning pytorch_lightning transformers jax flax xgboost trl lightgbm catboost "
     "fastai sklearn stable_baselines3 accelerate deepspeed paddle mxnet"
 )
 _TRACKERS = frozenset({("wandb", "init"), ("mlflow", "start_run"), ("labwright", "init"), ("trackio", "init")})
-_HYPERPARAMETERS = words("--lr --epochs --learning-rate --learning_rate --max-steps --num_epochs")
-_MAINS = words("main run cli launch start app")
+_HYPERPARAMETERS = word_set("--lr --epochs --learning-rate --learning_rate --max-steps --num_epochs")
+_MAINS = word_set("main run cli launch start app")
 _LINE_RUNS = re.compile(r"\.backward\(|\btrainer\.|\.fit\(|for\s+epoch\b|^\s*[!%]", re.MULTILINE)
 
 
 @dataclass(slots=True)
 class Code:
     trains: str = ""  # what shows that it trains
-    shell: list[str] = field(default_factory=list)  # commands that it gives to a shell
-    argvs: list[list[str]] = field(default_factory=list)  # programs that it starts without a shell
-    scripts: list[str] = field(default_factory=list)  # files that it runs as code
+    shell: list[str] = field(default_factory=list)  # the commands that it starts, as shell
     modules: list[str] = field(default_factory=list)  # imports
     calls_main: bool = False  # it calls a `main` function
 
@@ -201,9 +177,9 @@ def analyze(text: str) -> Code:
 def _by_lines(text: str) -> Code:
     """Judge text that is not valid Python, such as a notebook's magics, by single lines."""
     shell = re.findall(r"^\s*!\s*(.+)$", text, re.MULTILINE)
-    scripts = re.findall(r"^\s*%run\s+(\S+)", text, re.MULTILINE)
-    match = None if shell or scripts else _LINE_RUNS.search(text)
-    return Code(trains=match[0].strip() if match else "", shell=shell, scripts=scripts)
+    shell += [f"python {script}" for script in re.findall(r"^\s*%run\s+(\S+)", text, re.MULTILINE)]
+    match = None if shell else _LINE_RUNS.search(text)
+    return Code(trains=match[0].strip() if match else "", shell=shell)
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
@@ -251,11 +227,11 @@ def _called(func: ast.expr, aliases: dict[str, str]) -> tuple[str, str]:
 def _take_program(node: ast.Call, found: Code) -> None:
     for argument in node.args[:2]:
         if isinstance(argument, ast.List | ast.Tuple):
-            found.argvs.append([_text(item) for item in argument.elts])
+            found.shell.append(shlex.join(map(_text, argument.elts)))
         elif said := _text(argument):
             found.shell.append(said)
     if len(node.args) > 2:
-        found.argvs.append([_text(argument) for argument in node.args])
+        found.shell.append(shlex.join(map(_text, node.args)))
 
 
 def _take_code(node: ast.Call, name: str, found: Code) -> None:
@@ -263,15 +239,13 @@ def _take_code(node: ast.Call, name: str, found: Code) -> None:
     texts = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant) and isinstance(one.value, str)]
     for said in texts:
         if said.endswith(".py"):
-            found.scripts.append(said)
+            found.shell.append(f"python {shlex.quote(said)}")
         elif name in ("import_module", "__import__", "run_module"):
             found.modules.append(said)
         elif name in ("exec", "eval") and re.search(r"[(.\n=]", said):
             inside = analyze(said)
             found.trains = found.trains or inside.trains
             found.shell += inside.shell
-            found.argvs += inside.argvs
-            found.scripts += inside.scripts
             found.modules += inside.modules
 
 

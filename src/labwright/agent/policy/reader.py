@@ -7,10 +7,11 @@ that the command itself writes. If only running the command would show what it d
 from __future__ import annotations
 
 import itertools
+import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,8 +25,9 @@ _DEEPEST = 8
 _MOST_TURNS = 20  # of a loop
 _MOST_STEPS = 3000
 _LARGEST_SCRIPT = 1 << 20
+_IN_SEQUENCE = ("list", "compound_statement", "program")
 _LOOPS = ("for_statement", "while_statement", "c_style_for_statement")
-_INPUTS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
+_REDIRECTS = ("file_redirect", "herestring_redirect", "heredoc_redirect")
 _SILENT = ("cd", ":", "conda", "mamba", "micromamba", "pyenv", "direnv", "ssh-agent", "brew")  # eval "$(conda …)"
 
 
@@ -35,11 +37,12 @@ class FoundRun:
     words: list[str]
     folder: Path
     is_all: bool  # the words alone say what to run
-    variables: dict[str, str] = field(default_factory=dict)
+    variables: dict[str, str]  # set in front of the command
 
 
 class Reader:
     def __init__(self, project: Path) -> None:
+        self.runs: list[FoundRun] = []  # in the order in which they would start
         self.folder = project
         self.words = BashWords(self._output_of, self._as_file, self._matching)
         self.written: dict[Path, str] = {}  # files that the command itself writes
@@ -47,56 +50,62 @@ class Reader:
         self._steps = 0
         self._is_all = True
         self._has_input = False  # the current command reads something on its input
+        self._variables: dict[str, str] = {}  # set in front of the current command
 
-    def read(self, text: str) -> Iterator[FoundRun]:
-        """Yield the runs in a piece of shell, in the order in which they would start."""
+    def add(self, why: str, words: list[str]) -> None:
+        is_all = self._is_all and not self._has_input
+        self.runs.append(FoundRun(why=why, words=words, folder=self.folder, is_all=is_all, variables=self._variables))
+
+    def read(self, text: str) -> None:
+        """Add the runs in a piece of shell."""
         if self._depth >= _DEEPEST:
-            yield self.found("It is nested too deeply to be read", [text])
+            self.add("It is nested too deeply to be read", [text])
             return
         self._depth += 1
         root = parse(text)
         self._is_all = self._is_all and root.named_child_count == 1 and root.named_children[0].type != "list"
-        yield from self.visit(root)
+        self.visit(root)
         self._depth -= 1
 
-    def found(self, why: str, words: list[str]) -> FoundRun:
-        return FoundRun(why=f"{why}.", words=words, folder=self.folder, is_all=self._is_all and not self._has_input)
+    def run(self, words: list[str], given: str | None = None) -> None:
+        """Add the runs that one simple command starts."""
+        if words := list(itertools.dropwhile(operator.not_, words)):
+            commands.judge(self, words, given)
 
-    def run(self, words: list[str], given: str | None = None) -> Iterator[FoundRun]:
-        """Yield the runs that one simple command starts."""
-        words = words[next((at for at, word in enumerate(words) if word), len(words)) :]
-        if words:
-            yield from commands.judge(self, words, given)
+    def first(self, read: Callable[[], None]) -> FoundRun | None:
+        """Return the first run that a reading finds, without adding it."""
+        outer, self.runs = self.runs, []
+        read()
+        inner, self.runs = self.runs, outer
+        return inner[0] if inner else None
 
-    def visit(self, node: Node, given: str | None = None) -> Iterator[FoundRun]:
-        """`given` is what the node reads on its input, or None."""
+    def visit(self, node: Node, given: str | None = None) -> str:
+        """Add the runs in a node, and return what it prints. `given` is what it reads on its input, or None."""
         self._steps += 1
         if self._steps > _MOST_STEPS:
             raise TooMuch
-        kind = node.type
-        if kind == "command":
-            yield from self._command(node, given)
-        elif kind == "redirected_statement":
-            yield from self._redirected(node, given)
-        elif kind == "pipeline":
+        if node.type == "command":
+            return self._command(node, given)
+        if node.type == "redirected_statement":
+            return self._redirected(node, given)
+        if node.type == "pipeline":
             for stage in node.named_children:
-                yield from self.visit(stage, given)
-                given = self._printed(stage, given)
-        elif kind == "variable_assignment":
+                given = self.visit(stage, given)
+            return given or ""
+        if node.type == "variable_assignment":
             name, *value = node.named_children
-            yield from self._each(node, None)
             self.words.variables[source(name)] = self.words.value(value[0]) if value else ""
-        elif kind in _LOOPS:
-            yield from self._loop(node, given)
-        elif kind == "subshell":
+            return ""
+        if node.type in _LOOPS:
+            return self._loop(node, given)
+        if node.type == "subshell":
             with self._apart():
-                yield from self._each(node, given)
-        else:
-            yield from self._each(node, given)
+                return self._each(node, given)
+        printed = self._each(node, given)
+        return printed if node.type in _IN_SEQUENCE else UNKNOWN
 
-    def _each(self, node: Node, given: str | None) -> Iterator[FoundRun]:
-        for child in node.named_children:
-            yield from self.visit(child, given)
+    def _each(self, node: Node, given: str | None) -> str:
+        return "".join([self.visit(child, given) for child in node.named_children])
 
     @contextmanager
     def _apart(self) -> Iterator[None]:
@@ -104,35 +113,32 @@ class Reader:
         yield
         self.folder, self.words.variables = folder, variables
 
-    def _loop(self, node: Node, given: str | None) -> Iterator[FoundRun]:
+    def _loop(self, node: Node, given: str | None) -> str:
         """Visit the body once for each value that is written down."""
         self._is_all = True
         if node.type != "for_statement":
-            yield from self._each(node, given)
-            return
+            self._each(node, given)
+            return UNKNOWN
         variable, *values = node.named_children[:-1]
         known = [word for value in values for word in self.words.of(value)] or [UNKNOWN]
-        for value in values:
-            yield from self._each(value, None)
         for word in known[:_MOST_TURNS]:
             self.words.variables[source(variable)] = word
-            yield from self.visit(node.named_children[-1], given)
+            self.visit(node.named_children[-1], given)
+        return UNKNOWN
 
-    def _redirected(self, node: Node, given: str | None) -> Iterator[FoundRun]:
+    def _redirected(self, node: Node, given: str | None) -> str:
         body = node.child_by_field_name("body")
         target: Path | None = None
         further: list[Node] = []
-        for redirect in (child for child in node.named_children if child.type in _INPUTS):
+        for redirect in (child for child in node.named_children if child.type in _REDIRECTS):
             given, target = self._redirect(redirect, given, target)
             further += _behind(redirect)
-        if body is not None:
-            yield from self.visit(body, given)
-        output = self._printed(body, given) if body is not None else given or ""
+        output = self.visit(body, given) if body is not None else given or ""
         if target is not None:
             self.written[target] = output
         for stage in further:
-            yield from self.visit(stage, output)
-            output = self._printed(stage, output)
+            output = self.visit(stage, output)
+        return output
 
     def _redirect(self, node: Node, given: str | None, target: Path | None) -> tuple[str | None, Path | None]:
         """Return what is read on the input, and the file that the output goes to."""
@@ -144,14 +150,14 @@ class Reader:
         value = self.words.value(node.named_children[-1]) if node.named_children else ""
         if node.type == "herestring_redirect":
             return value, target
-        operator = next((source(child) for child in node.children if not child.is_named), "")
-        if operator == "<":
+        sign = next((source(child) for child in node.children if not child.is_named), "")
+        if sign == "<":
             return self.text_of(value) or UNKNOWN, target
-        return given, self.path(value) if operator in (">", ">>", "&>", ">|") else target
+        return given, self.path(value) if sign in (">", ">>", "&>", ">|") else target
 
-    def _command(self, node: Node, given: str | None) -> Iterator[FoundRun]:
+    def _command(self, node: Node, given: str | None) -> str:
         words: list[str] = []
-        variables: dict[str, str] = {}
+        variables = dict(self._variables)
         for child in node.named_children:
             if child.type == "variable_assignment":
                 variables[source(child.named_children[0])] = self.words.value(child.named_children[-1])
@@ -159,42 +165,10 @@ class Reader:
                 given, _ = self._redirect(child, given, None)
             elif child.type != "comment":
                 words += self.words.of(child)
-            yield from self._substituted(child)
-        outer, self._has_input = self._has_input, given is not None
-        for found in self.run(words, given):
-            yield replace(found, variables=variables)
-        self._has_input = outer
-
-    def _substituted(self, node: Node) -> Iterator[FoundRun]:
-        """Visit the commands inside of words: they run, too."""
-        if node.type in ("command_substitution", "process_substitution"):
-            with self._apart():
-                yield from self._each(node, None)
-        else:
-            for child in node.named_children:
-                yield from self._substituted(child)
-
-    def _printed(self, node: Node, given: str | None) -> str:
-        """Return what a command prints, as far as that is known."""
-        if node.type == "pipeline":
-            for stage in node.named_children:
-                given = self._printed(stage, given)
-            return given or ""
-        if node.type in ("list", "subshell", "compound_statement", "program"):
-            return "".join(self._printed(child, given) for child in node.named_children)
-        if node.type == "redirected_statement":
-            for child in (child for child in node.named_children if child.type in _INPUTS):
-                given, _ = self._redirect(child, given, None)
-            body = node.child_by_field_name("body")
-            return self._printed(body, given) if body is not None else ""
-        if node.type != "command":
-            return UNKNOWN
-        words: list[str] = []
-        for child in node.named_children:
-            if child.type == "herestring_redirect":
-                given = self.words.value(child.named_children[-1])
-            elif child.type not in ("variable_assignment", "file_redirect", "comment"):
-                words += self.words.of(child)
+        outer = self._has_input, self._variables
+        self._has_input, self._variables = given is not None, variables
+        self.run(words, given)
+        self._has_input, self._variables = outer
         return self._printed_by(words, given) if words else ""
 
     def _printed_by(self, words: list[str], given: str | None) -> str:
@@ -219,7 +193,9 @@ class Reader:
         return {"nproc": "1", "pwd": "."}.get(program, UNKNOWN)
 
     def _output_of(self, node: Node) -> str:
-        return "".join(self._printed(child, None) for child in node.named_children).rstrip("\n")
+        """Return what a `$(…)` prints. Its commands run, too."""
+        with self._apart():
+            return self._each(node, None).rstrip("\n")
 
     def _as_file(self, node: Node) -> str:
         path = self.path(f"/dev/fd/{len(self.written)}")
