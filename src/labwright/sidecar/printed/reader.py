@@ -41,14 +41,19 @@ _KNOWN_WORDS = METRICS | SPLITS | frozenset(STEP_RANK) | {"metric", "epoch", "lr
 
 
 _ROOTS = frozenset(word.rstrip("0123456789").encode() for word in _KNOWN_WORDS | COMPANIONS)
-_ROOTS |= {part for root in _ROOTS for part in root.split(b"_")}
-_LETTERS = re.compile(rb"[a-z]+")
-_NEEDS_PARSING = re.compile(rb"[a-z][A-Z]|%\||@|[|,\t]\s*[|,\t]|[\x80-\xff]")
+_ROOTS |= {root.split(b"_")[-1] for root in _ROOTS}
+_LOWER = bytes(byte if byte > 127 else ord(chr(byte).lower()) if chr(byte).isalpha() else 32 for byte in range(256))
+_CASE = bytes(65 if 65 <= byte <= 90 else 97 if 97 <= byte <= 122 else 32 for byte in range(256))
+_EMPTY_CELL = re.compile(rb"[|,\t]\s*[|,\t]")
 
 
-def _is_plain(shape: bytes) -> bool:
-    """Return whether no word of this shape can name a metric, a step or a part of the data."""
-    return _ROOTS.isdisjoint(_LETTERS.findall(shape.lower())) and not _NEEDS_PARSING.search(shape)
+def _is_plain(line: bytes) -> bool:
+    """Return whether no word of this line can name a metric, a step or a part of the data. This must be cheap."""
+    if not _ROOTS.isdisjoint(line.translate(_LOWER).split()):
+        return False
+    if not line.isascii() or b"%|" in line or b"@" in line or b"aA" in line.translate(_CASE):
+        return False
+    return not (b"|" in line or b"\t" in line or line.count(b",") > 1) or not _EMPTY_CELL.search(line)
 
 
 class Point(NamedTuple):
@@ -121,8 +126,15 @@ class PrintedReader:
             if b"\r" in line:
                 self._redraws(line)
                 continue
-            if shapes.get(line.translate(None, _DIGITS), _MISSING) is not None or self._table or self._box:
-                self._take(line, False)
+            if not (self._table or self._box):
+                shape = line.translate(None, _DIGITS)
+                reading = shapes.get(shape, _MISSING)
+                if reading is _MISSING and _is_plain(line[:_LONGEST_LINE]):
+                    self._remember(shape, None)
+                    continue
+                if reading is None:
+                    continue
+            self._take(line, False)
         return self._drain()
 
     def read(self, line: bytes, *, is_redrawn: bool = False) -> list[Point]:
@@ -177,7 +189,7 @@ class PrintedReader:
         reading = self._shapes.get(shape, _MISSING)
         text = ""
         if self._table or self._box or reading is _MISSING:
-            if not (self._table or self._box) and _is_plain(shape):
+            if not (self._table or self._box) and _is_plain(line):
                 self._remember(shape, None)
                 return
             text = self._text(line)
