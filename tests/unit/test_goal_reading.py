@@ -450,3 +450,28 @@ def test_log_scale_that_starts_at_zero_is_reported(scan: ProjectScan, goal: str)
     found = read_goal(goal, scan)
     assert found.variations[0].scale == "linear" and "a log scale cannot start at 0" in found.variations[0].note
     assert any("a log scale cannot start at 0" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize(
+    ("words", "metric", "candidates"),
+    [
+        ("by test loss", "test_loss", ()),
+        ("by Loss/test", "Loss/test", ()),
+        ("lowest loss", "loss", ()),
+        ("by the loss on the test set", None, ("Loss/test", "test_loss")),
+        ("by val loss", None, ("loss", "Loss/test", "test_loss")),
+        ("minimize the average loss", None, ("loss", "Loss/test", "test_loss")),
+    ],
+)
+def test_words_such_as_test_and_average_are_never_dropped_from_a_metric(
+    tmp_path: Path, words: str, metric: str | None, candidates: tuple[str, ...]
+) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr', type=float, default=0.1)\n"
+        "args = parser.parse_args()\nfor step in range(3):\n    writer.add_scalar('Loss/test', step, step)\n"
+        "    print(f'loss {step:.3f}')\n    print(f'test loss: {step:.3f}')\n"
+    )
+    found = read_goal(f"lr 0.1 and 0.2 in train.py, {words}", scan_project(tmp_path))
+    assert (found.goal.metric if found.goal else None) == metric
+    asked = [question.suggestions for question in found.questions if question.about == "metric"]
+    assert [set(names) for names in asked] == ([set(candidates)] if candidates else [])

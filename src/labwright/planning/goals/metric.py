@@ -25,6 +25,9 @@ _GUARDS = frozenset({"without", "hurting", "losing", "keeping", "sacrificing", "
 _GLUE = frozenset({":", "=", "is", "the", "a", "as", "our"})
 _WORSE = frozenset({"get", "become", "be", "any", "worse", "drop", "fall", "decrease", "degrade", "rise"})
 _HELD_OUT = {"val", "valid", "validation", "dev", "eval", "test"}
+# Words that make another metric of one: `test loss` is never read as `loss`.
+_QUALIFIERS = frozenset({*_HELD_OUT, "train", "training", "held-out", "heldout", "average", "avg", "mean"})
+_SETS = frozenset({"set", "data", "split", "dataset"})
 
 
 @dataclass(slots=True)
@@ -41,6 +44,7 @@ class _Mention:
     start: int
     end: int
     metrics: tuple[LoggedMetric, ...]  # those that it can mean
+    is_partial: bool = False  # no metric has all of its words
 
 
 def read_metric(tokens: Tokens, entry: EntryPoint) -> MetricReading:
@@ -67,7 +71,7 @@ def read_metric(tokens: Tokens, entry: EntryPoint) -> MetricReading:
                 tokens.take(place, place + 1)
             reading.guards.append(_goal(mention.metrics[0], [], reading))
         elif reading.goal is None and not reading.ambiguous:
-            _choose(mention, near, reading)
+            _choose(mention, tokens.shown(mention.start, mention.end), near, reading)
     if reading.goal is None and not reading.ambiguous:
         reading.missing = list(_missing(tokens, entry))
         known = [metric for metric in _whole_names(entry) if metric.direction]
@@ -87,9 +91,12 @@ def _guard_end(tokens: Tokens, start: int) -> int:
     return end
 
 
-def _choose(mention: _Mention, near: list[str], reading: MetricReading) -> None:
+def _choose(mention: _Mention, words: str, near: list[str], reading: MetricReading) -> None:
     held_out = _held_out(mention.metrics)
-    if len(mention.metrics) == 1:
+    if mention.is_partial:
+        reading.ambiguous = [metric.name for metric in mention.metrics]
+        reading.missing = [words]
+    elif len(mention.metrics) == 1:
         reading.goal = _goal(mention.metrics[0], near, reading)
     elif len(held_out) == 1:
         reading.goal = _goal(held_out[0], near, reading, assumed="the one on held-out data")
@@ -112,20 +119,54 @@ def _mentions(tokens: Tokens, entry: EntryPoint) -> list[_Mention]:
     exact = list(_wildcard_mentions(tokens, entry))
     for metric in _whole_names(entry):
         phrase = tuple(token.text for token in split(metric.name).tokens)
-        exact += [_Mention(start, start + len(phrase), (metric,)) for start in tokens.find(phrase)]
+        found = [_Mention(start, start + len(phrase), (metric,)) for start in tokens.find(phrase)]
+        exact += [mention for mention in found if not _is_qualified(tokens, mention)]
     covered = {index for mention in exact for index in range(mention.start, mention.end)}
     index = 0
     while index < len(tokens):
         end, spoken = index, set[str]()
         while end < len(tokens) and end not in covered and tokens.is_free(end) and (parts := _parts(tokens.at(end))):
-            if not any(parts <= _parts(metric.name) for metric in _whole_names(entry)):
+            is_part = any(parts <= _parts(metric.name) for metric in _whole_names(entry))
+            if not is_part and tokens.at(end) not in _QUALIFIERS:
                 break
             end, spoken = end + 1, spoken | parts
-        fitting = tuple(metric for metric in _whole_names(entry) if spoken and spoken <= _parts(metric.name))
-        if fitting and any(direction_of(word) for word in spoken):
-            exact.append(_Mention(index, end, fitting))
+        if any(direction_of(word) for word in spoken):
+            exact += _group(tokens, index, end, spoken, entry)
         index = max(end, index + 1)
     return exact
+
+
+def _is_qualified(tokens: Tokens, mention: _Mention) -> bool:
+    """Return whether `loss` is a part of `test loss` or of `loss on the test set`."""
+    is_behind = tokens.at(mention.start - 1) in _QUALIFIERS and tokens.is_free(mention.start - 1)
+    return is_behind or _set_behind(tokens, mention.end) is not None
+
+
+def _set_behind(tokens: Tokens, end: int) -> int | None:
+    """Return the place of `test` in `on the test set`."""
+    if tokens.at(end) not in ("on", "over"):
+        return None
+    place = end + 1 + (tokens.at(end + 1) in ("the", "a"))
+    return place if tokens.at(place) in _QUALIFIERS and tokens.at(place + 1) in _SETS else None
+
+
+def _group(tokens: Tokens, start: int, end: int, spoken: set[str], entry: EntryPoint) -> Iterator[_Mention]:
+    """Yield the metrics that have every spoken word; if none has, those that have all but `test`, `average`, ….
+
+    Words that are a metric's own name, such as `val loss` for val_loss, mean that metric.
+    """
+    whole = _whole_names(entry)
+    phrase = "_".join(tokens.at(place) for place in range(start, end))
+    behind = _set_behind(tokens, end)
+    if behind is not None:
+        phrase, spoken, end = "", spoken | _parts(tokens.at(behind)), behind + 2
+    qualifiers = {part for word in _QUALIFIERS for part in _parts(word)}
+    named = [metric for metric in whole if metric.name.lower() == phrase]
+    fitting = tuple(named or [metric for metric in whole if spoken <= _parts(metric.name)])
+    core = spoken - qualifiers
+    partial = tuple(metric for metric in whole if core and core <= _parts(metric.name))
+    if fitting or partial:
+        yield _Mention(start, end, fitting or partial, is_partial=not fitting)
 
 
 def _wildcard_mentions(tokens: Tokens, entry: EntryPoint) -> Iterator[_Mention]:

@@ -104,7 +104,7 @@ def about_metric(reading: MetricReading, entry: EntryPoint) -> list[Question]:
     if reading.goal:
         return []
     names = tuple(reading.ambiguous or [metric.name for metric in entry.metrics[:5]])
-    if reading.ambiguous:
+    if reading.ambiguous and not reading.missing:
         text = "Which of these metrics decides?"
     elif reading.missing:
         text = f"{entry.path} does not seem to report {reading.missing[0]}. Which metric should rank the runs?"
