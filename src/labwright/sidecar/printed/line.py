@@ -7,9 +7,11 @@ from typing import NamedTuple
 
 from labwright.sidecar.printed.vocabulary import (
     BATCH_RANK,
+    COMPANION,
     DENIED,
     EPOCH_RANK,
     METRIC,
+    POSITION_RANK,
     QUALIFIER,
     SPLITS,
     STEP,
@@ -50,9 +52,11 @@ _SETTINGS_LINE = re.compile(
     r"|sav(?:ed|ing)\b|.*\b[Ss]aved (?:checkpoint|model))",
     re.IGNORECASE,
 )
+_CONDITIONS = re.compile(r"@?\[[^\]]*=[^\]]*\](?=\s*[=:])")  # as in `AP @[ IoU=0.50 | area=all ] = 0.379`
 _ADDRESS = re.compile(r"\S*://\S*|\S*\.(?:py|cpp|pt|pth|json|yaml|ckpt|safetensors)\S*")
 _TIME = re.compile(r"(?<![\w.])\d+:\d\d(?::\d\d)?(?![\w])")
 _WRAPPER = re.compile(r"(?:[\w.]*(?:tensor|Tensor|float\d*|int\d*|array|Array)\(\[*|\[+|['\"]|#)$")
+_MORE_OF_ARRAY = re.compile(r"(?:\s|,\s*)[-+.\d]")
 _SEPARATOR = re.compile(r"\s*(?:=>|[-–]>|[=:→])\s*$")
 _HARD = re.compile(r"[^\w\s./@'’\"#&+-]|\s[-–—]+\s|\s{2,}|\.\s|\t|^[-/.\s]+")
 _NOTE = re.compile(r"([A-Za-z][\w@/. -]*?)\s*\(([A-Za-z][\w -]*)\)$")
@@ -68,6 +72,8 @@ _BEST = re.compile(r"(?:^|\.\s)\W*(?:new |current |the )?best\b", re.IGNORECASE)
 _PHRASE = re.compile(
     r"\W*((?:[\w@-]+ )?[\w@-]+) (?:of|on|for) [^:=]*?(?::| is| =)\s*(?=[-\d.]+\s*%?\s*$)", re.IGNORECASE
 )
+_WORDS = re.compile(r"[A-Za-z]{2,}")
+_PROSE = 8  # a line with more words is a sentence
 _COMMA = re.compile(r"[=:\s]\s*-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?=[;\s%]|$)")
 _DOT = re.compile(r"\d\.\d")
 _TEXT_VALUE = re.compile(r"['\"]?: ?(?:None|True|False|true|false|null|['\"][A-Za-z/])|=(?:None|True|False|'[A-Za-z])")
@@ -156,7 +162,7 @@ class LineParser:
                 text = text[: bar.end() + 1] + inner.text
         if _SETTINGS_LINE.match(text.lstrip("\x00 ")):
             return ""
-        for pattern in (_SETTINGS, _OBJECT, _ADDRESS, _TIME):
+        for pattern in (_SETTINGS, _OBJECT, _CONDITIONS, _ADDRESS, _TIME):
             text = pattern.sub(lambda match: "\x00" * len(match[0]), text)
         return text
 
@@ -170,6 +176,12 @@ class LineParser:
     def reading(self) -> Reading:
         if self.text and not self._is_settings():
             self._scan()
+            if (
+                not self.steps
+                and not any(pair.strong for pair in self.pairs)
+                and len(_WORDS.findall(self.text)) > _PROSE
+            ):
+                self.pairs = []  # a sentence that mentions a number
         pairs = self._unique()
         step, total, rank, epoch, inside = self._step()
         bar, text = self.bar, self.text.strip("\x00 ")
@@ -220,6 +232,8 @@ class LineParser:
             elif total >= 0 and not gap.strip("\x00 ["):
                 self.positions.append((index, total, False))
             return
+        if gap.endswith("[") and _MORE_OF_ARRAY.match(after):
+            return  # a name before several numbers does not say which one counts
         bare = _WRAPPER.sub("", gap)
         stripped = _SEPARATOR.sub("", bare)
         strong = stripped != bare
@@ -243,6 +257,9 @@ class LineParser:
         if name.kind == QUALIFIER and gap.endswith("[") and SPLIT_WORD.fullmatch(text):
             self._unnamed(index, total, gap, after)
             return
+        if strong and SPLIT_WORD.fullmatch(text) and token.isdigit():  # `Train: 0 [50/390]`
+            self.split = text
+            return
         if name.kind == STEP and token.lstrip("+").isdigit():
             self.split = (SPLIT_WORD.findall(stripped) or [self.split])[-1]
             self.steps.append((name.rank, index, total))
@@ -256,6 +273,9 @@ class LineParser:
         if not strong and name.kind == QUALIFIER:
             name = name._replace(kind=DENIED)
         self._add(name, index, total, strong, splits, best)
+        first_word = text.split(" ")[0]
+        if name.kind == METRIC and first_word != text and SPLIT_WORD.fullmatch(first_word):
+            self.split = first_word  # `train Loss: 0.6 Acc: 0.7` has both numbers of the training
 
     def _add(self, name: Name, index: int, total: int, strong: bool, splits: list[str], best: bool) -> None:
         if splits:
@@ -265,7 +285,7 @@ class LineParser:
         if total >= 0 and name.kind != METRIC:
             return
         key = name.key
-        if self.split and not name.split:
+        if self.split and not name.split and name.kind != COMPANION:
             key = f"{self.split.lower()}_{key}"
         if best and "best" not in key.lower():
             key = f"best_{key}"
@@ -318,7 +338,7 @@ class LineParser:
         if not named:
             if batches:
                 return (*batches[0][1:], BATCH_RANK, -1, False)
-            return (*free[0][:2], 7, -1, False) if free else (-1, -1, 0, -1, False)
+            return (*free[0][:2], POSITION_RANK, -1, False) if free else (-1, -1, 0, -1, False)
         rank, index, total = max(named, key=lambda step: step[0])
         epoch = next((step[1] for step in named if step[0] == EPOCH_RANK), -1)
         unnamed_inside = bool(self.positions) and self.bar == (-1, -1) and not _BAR_ART.search(self.line)

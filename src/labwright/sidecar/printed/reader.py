@@ -15,6 +15,7 @@ from labwright.sidecar.printed.vocabulary import (
     FOLD_RANK,
     METRIC,
     METRICS,
+    POSITION_RANK,
     QUALIFIER,
     SPLITS,
     STEP_RANK,
@@ -349,6 +350,9 @@ class PrintedReader:
                 return None, ""
             return self._heading[0], "heading"
         value = int(numbers[reading.step])
+        if reading.rank == POSITION_RANK and self._heading[0] is not None and not self._has_fractions:
+            is_whole = numbers[reading.step] == numbers[reading.step_total]
+            return (self._heading[0], "heading") if is_whole else (None, "inside")
         if reading.rank == EPOCH_RANK:
             evaluates = reading.split.lower()[:3] in ("val", "tes", "eva", "dev")
             if self._has_fractions or (reading.inside and not evaluates):
@@ -384,7 +388,7 @@ class PrintedReader:
             value = _value(pair, numbers)
             if value is None or (value != value and not pair.strong and not kind):
                 continue
-            key = prefix + (f"{section}_{pair.key}" if section and SPLIT_WORD.search(pair.key) is None else pair.key)
+            key = prefix + (f"{section}_{pair.key}" if section and SPLITS.isdisjoint(words_of(pair.key)) else pair.key)
             at, key = self._placed(key, step, kind)
             point = Point(key, at, value)
             if self._is_taken(pair, point, numbers, kind, has_metric, text):
@@ -412,7 +416,7 @@ class PrintedReader:
         token = numbers[pair.at]
         if pair.kind == QUALIFIER:
             words = words_of(pair.key)
-            return kind == "step" and "." in token and (words[-1] in SPLITS or words[-1] == "value")
+            return kind in ("step", "epoch") and "." in token and (words[-1] in SPLITS or words[-1] == "value")
         if pair.kind != UNKNOWN or kind not in ("step", "epoch"):
             return False
         return self._is_proven(point, text)

@@ -95,6 +95,8 @@ class Table:
     def _numbers(self, cells: list[str]) -> Row | None:
         if not any(_VALUE.match(cell) for cell in cells):
             return None
+        if self._step < 0 and cells[0] and not _MEASURE.match(cells[0]) and not _VALUE.match(cells[0]):
+            return self._labelled(cells)
         step = None
         found = []
         for index, (column, cell) in enumerate(zip(self.columns, cells)):  # noqa: B905 - Python 3.8

@@ -65,6 +65,8 @@ STEP_RANK = {
     "fold": 3, "batch": 2, "minibatch": 2, "batch_idx": 2, "batches": 2,
 }  # fmt: skip
 EPOCH_RANK, FOLD_RANK, BATCH_RANK = 5, 3, 2
+POSITION_RANK = 10  # `[3/12]` without a name: a step, but below the heading of an epoch a place inside it
+_BEFORE_A_METRIC = _set("step iter iteration class sample")  # as in `step_loss`
 _STOP = _set(
     "the a an is of at on with and finished got has have for in to was were reached after from improved by new"
     " we this that now so far or done completed then as it its their where when which while"
@@ -87,7 +89,9 @@ def words_of(text: str) -> tuple[str, ...]:
 
 
 def is_metric_word(word: str) -> bool:
-    return word in METRICS or (word[-1:].isdigit() and _TAILED.match(word.rstrip("0123456789")) is not None)
+    if word in METRICS or (word.endswith("s") and word[:-1] in METRICS):
+        return True
+    return word[-1:].isdigit() and _TAILED.match(word.rstrip("0123456789")) is not None
 
 
 def name_of(text: str, *, prose: bool = False) -> Name:
@@ -115,7 +119,10 @@ def name_of(text: str, *, prose: bool = False) -> Name:
         return Name(key, COMPANION, split)
     if "norm" in words and ("grad" in words or "gradient" in words):
         return Name(key, COMPANION, split)
-    if not _DENIED.isdisjoint(words) or words[-1] == "epoch":
+    denied = _DENIED.intersection(words)
+    if is_metric_word(words[-1]):
+        denied -= _BEFORE_A_METRIC
+    if denied or words[-1] == "epoch":
         return Name(key, DENIED)
     if any(is_metric_word(word) for word in words):
         return Name(key, METRIC, split)
