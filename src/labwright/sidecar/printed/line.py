@@ -72,6 +72,7 @@ _BEST = re.compile(r"(?:^|\.\s)\W*(?:new |current |the )?best\b", re.IGNORECASE)
 _PHRASE = re.compile(
     r"\W*((?:[\w@-]+ )?[\w@-]+) (?:of|on|for) [^:=]*?(?::| is| =)\s*(?=[-\d.]+\s*%?\s*$)", re.IGNORECASE
 )
+_COUNT_IN_JSON = re.compile(r'\s+"[\w. -]+": -?\d+,?\s*$')  # an indented line of JSON: more likely a setting
 _WORDS = re.compile(r"[A-Za-z]{2,}")
 _PROSE = 8  # a line with more words is a sentence
 _COMMA = re.compile(r"[=:\s]\s*-?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))(?=[;\s%]|$)")
@@ -176,12 +177,11 @@ class LineParser:
     def reading(self) -> Reading:
         if self.text and not self._is_settings():
             self._scan()
-            if (
-                not self.steps
-                and not any(pair.strong for pair in self.pairs)
-                and len(_WORDS.findall(self.text)) > _PROSE
-            ):
+            is_weak = not self.steps and not any(pair.strong for pair in self.pairs)
+            if is_weak and len(_WORDS.findall(self.text)) > _PROSE:
                 self.pairs = []  # a sentence that mentions a number
+            if _COUNT_IN_JSON.match(self.text):
+                self.pairs = []
         pairs = self._unique()
         step, total, rank, epoch, inside = self._step()
         bar, text = self.bar, self.text.strip("\x00 ")
