@@ -101,14 +101,14 @@ def test_compare_shows_each_run_with_a_mark_and_its_differences(lab: LiveServer,
     assert "lr=0.5" in row
 
 
-def test_runs_without_parameters_are_distinguished_by_command(lab: LiveServer) -> None:
+def test_runs_made_by_hand_are_distinguished_by_their_options(lab: LiveServer) -> None:
     rates = {lab.post("/runs", {"command": f"true train.py --lr {lr} --quick"})["id"]: lr for lr in (0.1, 0.01)}
     for run in rates:
         send(lab, run, [{"key": "loss", "step": 0, "value": 1.0}])
         wait_until(lambda run=run: lab.run(run)["summary"], "the metric to be read")
     shown = labwright(lab, "compare", *rates, "--key", "loss").stdout
     for run, rate in rates.items():
-        assert next(line for line in shown.splitlines() if run in line).endswith(f"  --lr {rate}")
+        assert next(line for line in shown.splitlines() if run in line).endswith(f"  lr={rate}")
 
 
 def test_runs_that_differ_only_in_seed_become_mean_and_deviation(lab: LiveServer, runs: list[str]) -> None:
