@@ -13,7 +13,7 @@ from labwright.paths import RunPaths
 from labwright.sidecar.sources.trainer_states import TRAINER_STATE, OldState, folder_of_states, states_before
 
 METRICS_FILE = "metrics.jsonl"
-_CLOCK_SECONDS = 0.01  # file systems use a coarser clock
+CLOCK_SECONDS = 0.01  # file systems use a coarser clock
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Start:
 
 def note_start(paths: RunPaths, spec: dict[str, Any]) -> Start:
     """Record sizes of files with known names. This costs every run some microseconds."""
-    moment = time.time() - _CLOCK_SECONDS
+    moment = time.time() - CLOCK_SECONDS
     sizes = {}
     default_files = [f"{spec['sidecar']['workdir']}/{name}" for name in (METRICS_FILE, TRAINER_STATE)]
     for path in [paths.output, *default_files, *declared_files(spec)]:

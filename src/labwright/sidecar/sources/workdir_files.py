@@ -18,7 +18,7 @@ from labwright.paths import RunPaths
 from labwright.processes import METRIC_FILES_VARIABLE, RUN_ID_VARIABLE, all_pids
 from labwright.sidecar.sources.followed import Claim, EventFile, Followed, JsonLines, TrainerState, is_claimed_since
 from labwright.sidecar.sources.metric_file import NOTES, MetricFile, header_of
-from labwright.sidecar.sources.start import METRICS_FILE, Start, declared_files, expand, split_names
+from labwright.sidecar.sources.start import CLOCK_SECONDS, METRICS_FILE, Start, declared_files, expand, split_names
 from labwright.sidecar.sources.trainer_states import TRAINER_STATE, folder_of_states
 
 _MARK = f"{METRIC_FILES_VARIABLE}=".encode()
@@ -231,7 +231,8 @@ class WorkdirFiles:
         if source == "tensorboard" or truncated:
             return 0
         born = birth_time(path)
-        if born is not None and born >= self._start.time:
+        was_there = self._start.sizes.get(path, (-1, 0))[0] == found.st_ino
+        if born is not None and born >= self._start.time + (CLOCK_SECONDS if was_there else 0.0):
             return 0
         if path not in self._start.sizes:
             self._note(path, "it is older than the run; what it held when first seen is skipped")
