@@ -226,9 +226,23 @@ def test_script_with_data_in_the_hidden_folder_is_not_called_broken(project: Pat
 
 def test_gpu_code_is_not_tried_on_a_machine_without_gpus(project: Path) -> None:
     write_script(project, "if False:\n    torch.zeros(1).cuda()")
-    rehearsal, found = rehearse(project)
-    assert (rehearsal.outcome, found) == ("not_possible", [])
-    assert "takes a GPU for granted" in rehearsal.reason
+    rehearsal, started = rehearse(project)
+    assert (rehearsal.outcome, started) == ("not_possible", [])
+    assert "this machine has no GPU" in rehearsal.reason
+
+
+@pytest.mark.parametrize(
+    "line", ["if False:\n    torch.zeros(1).cuda()", "raise RuntimeError('Found no NVIDIA driver on your system.')"]
+)
+def test_plan_that_needs_a_gpu_is_not_validated_on_a_machine_without_gpus(project: Path, line: str) -> None:
+    write_script(project, line)
+    handle = plan_of(project)
+    with working_lab(project) as lab:
+        again_from(handle, "IngestReport")
+        state = run_pipeline(planning_of(project, handle, rehearse_on(lab, PERSON)))
+    report = yaml.safe_load(handle.read("validation/report.yaml"))
+    assert not state.validated and not report["passed"]
+    assert [finding["code"] for finding in report["findings"]] == ["cannot_run_here"]
 
 
 def test_rehearsal_can_be_switched_off_and_says_so(project: Path) -> None:

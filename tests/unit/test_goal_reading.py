@@ -475,3 +475,37 @@ def test_words_such_as_test_and_average_are_never_dropped_from_a_metric(
     assert (found.goal.metric if found.goal else None) == metric
     asked = [question.suggestions for question in found.questions if question.about == "metric"]
     assert [set(names) for names in asked] == ([set(candidates)] if candidates else [])
+
+
+@pytest.mark.parametrize("words", ["on the CPU", "device=cpu", "--device cpu", "with device cpu", "without cuda"])
+@pytest.mark.parametrize(
+    ("option", "fixed"),
+    [("'--device', default='cuda'", {"device": "cpu"}), ("'--no-cuda', action='store_true'", {"no_cuda": True})],
+)
+def test_cpu_in_any_spelling_sets_the_flag_that_the_script_has(
+    tmp_path: Path, words: str, option: str, fixed: dict[str, Any]
+) -> None:
+    (tmp_path / "dqn.py").write_text(DEVICE_SCRIPT.replace("OPTION", option))
+    found = read_goal(f"lr 0.1 and 0.2, one epoch, {words}, by loss", scan_project(tmp_path))
+    assert (found.fixed, found.questions, found.unread) == ({**fixed, "epochs": 1}, (), ())
+
+
+def test_scripts_are_named_by_their_stem_and_two_of_them_are_asked_about(tmp_path: Path) -> None:
+    for name in ("dqn.py", "ppo.py"):
+        (tmp_path / name).write_text(DEVICE_SCRIPT.replace("OPTION", "'--device'"))
+    scan = scan_project(tmp_path)
+    assert read_goal("lr 0.1 and 0.2 for ppo, by loss", scan).script == "ppo.py"
+    (question,) = read_goal("compare dqn.py and ppo.py by loss", scan).questions
+    assert "one script at a time" in question.text and question.suggestions == ("dqn.py", "ppo.py")
+
+
+DEVICE_SCRIPT = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("--lr", type=float, default=0.1)
+parser.add_argument("--epochs", type=int, default=3)
+parser.add_argument(OPTION)
+args = parser.parse_args()
+for step in range(3):
+    loss.backward()
+    print(f"loss {step:.3f}")
+"""

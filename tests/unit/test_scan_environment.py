@@ -180,3 +180,35 @@ def test_broken_file_does_not_stop_the_scan(project: Path, name: str) -> None:
     scan = scan_project(project, environ={"PATH": ""})
     assert scan.entry_points
     assert name in {skipped.path for skipped in scan.skipped}
+
+
+def test_active_venv_that_can_run_one_script_is_used_whatever_other_scripts_import(project: Path) -> None:
+    write(project, {"train_other.py": TRAIN.replace("numpy", "numpy, gymnasium"), "requirements.txt": "gymnasium\n"})
+    make_venv(project.parent / "active", "numpy")
+    found = environment(project, "uv", VIRTUAL_ENV=str(project.parent / "active"))
+    assert found.chosen and found.chosen.name == "active" and not found.create
+    assert [note.partition(" lacks ")[2] for note in found.notes] == ["gymnasium, which train_other.py imports"]
+
+
+def test_imports_inside_if_try_and_functions_are_optional_also_in_project_modules(project: Path) -> None:
+    ours = "import torch\nif False:\n    import wandb\ndef plot():\n    import matplotlib\n"
+    write(
+        project,
+        {"train.py": f"import ours\ntry:\n    import apex\nexcept ImportError:\n    pass\n{TRAIN}", "ours.py": ours},
+    )
+    make_venv(project.parent / "active", "numpy", "torch")
+    scan = scan_project(project, environ={"PATH": "", "VIRTUAL_ENV": str(project.parent / "active")})
+    assert scan.entry_points[0].imports == ("numpy", "torch")
+    assert scan.entry_points[0].optional_imports == ("apex", "matplotlib", "wandb")
+    assert scan.environment.chosen and scan.environment.chosen.missing == ()
+
+
+@pytest.mark.parametrize(
+    ("requires", "fits"),
+    [(">=3.8", True), (">=3.8,<3.11", False), ("^3.9", True), ("==3.12.*", True), ("~=3.12", True), (">3.12", False), (">=3.13", False)],
+)  # fmt: skip
+def test_python_range_of_the_project_is_respected(project: Path, requires: str, fits: bool) -> None:
+    write(project, {"pyproject.toml": f"[project]\nname = 'x'\nrequires-python = '{requires}'\n"})
+    make_venv(project.parent / "active", "numpy", version="3.12")
+    found = environment(project, "uv", VIRTUAL_ENV=str(project.parent / "active"))
+    assert (found.chosen is not None) == fits

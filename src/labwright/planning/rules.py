@@ -83,7 +83,7 @@ def draft(request: Request[ExperimentDraft]) -> ExperimentDraft:
 
 def _gpus_by_rule(cluster: Cluster, entry: EntryPoint) -> int:
     """Return how many GPUs to request. Slurm gives a job only those it requests; elsewhere a run gets one by itself."""
-    on_gpus = bool(entry.cuda_only) or bool(_ON_GPUS & set(entry.imports))
+    on_gpus = bool(entry.cuda_only) or bool(_ON_GPUS & {*entry.imports, *entry.optional_imports})
     return 1 if cluster.type is ClusterType.SLURM and cluster.gpu_count and on_gpus else 0
 
 

@@ -121,6 +121,7 @@ def _mentions(tokens: Tokens, entry: EntryPoint) -> list[_Mention]:
         phrase = tuple(token.text for token in split(metric.name).tokens)
         found = [_Mention(start, start + len(phrase), (metric,)) for start in tokens.find(phrase)]
         exact += [mention for mention in found if not _is_qualified(tokens, mention)]
+    exact = [mention for mention in exact if not any(_is_inside(mention, other) for other in exact)]
     covered = {index for mention in exact for index in range(mention.start, mention.end)}
     index = 0
     while index < len(tokens):
@@ -134,6 +135,12 @@ def _mentions(tokens: Tokens, entry: EntryPoint) -> list[_Mention]:
             exact += _group(tokens, index, end, spoken, entry)
         index = max(end, index + 1)
     return exact
+
+
+def _is_inside(mention: _Mention, other: _Mention) -> bool:
+    """Return whether a mention is a part of a longer one: `return` in `charts/return`."""
+    is_longer = other.end - other.start > mention.end - mention.start
+    return is_longer and other.start <= mention.start and mention.end <= other.end
 
 
 def _is_qualified(tokens: Tokens, mention: _Mention) -> bool:

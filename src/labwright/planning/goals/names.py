@@ -115,6 +115,8 @@ def _spellings(name: str) -> list[tuple[str, ...]]:
         last = words[-1]
         plural = last[:-1] + "ies" if last.endswith("y") else last + ("es" if last.endswith(("s", "ch", "x")) else "s")
         found |= {words: None, (*words[:-1], plural): None}
+        if len(last) > 4 and last.endswith("s") and not last.endswith("ss"):  # `1 epoch` sets --epochs
+            found[(*words[:-1], last[:-1])] = None
     return list(found)
 
 

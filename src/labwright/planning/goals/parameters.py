@@ -24,6 +24,7 @@ from labwright.planning.goals.values import (
     words_after,
 )
 from labwright.planning.scan import EntryPoint, Flag, Role
+from labwright.planning.scan.facts import plain_name
 
 _ARTICLES = frozenset({"the", "a", "any", "our"})
 _BEFORE_NEGATED = _ARTICLES | {
@@ -81,6 +82,7 @@ class Parameters:
 
 def read_parameters(tokens: Tokens, entry: EntryPoint) -> Parameters:
     result = Parameters()
+    _read_cpu(tokens, entry, result)
     mentions = find_mentions(tokens, entry)
     for number, mention in enumerate(mentions):
         until = mentions[number + 1].start if number + 1 < len(mentions) else len(tokens)
@@ -98,8 +100,35 @@ def read_parameters(tokens: Tokens, entry: EntryPoint) -> Parameters:
     result.open = [(flag, count) for flag, count in result.open if flag.name not in decided]
     _check_pairs(result, entry)
     _check_loose_numbers(tokens, result, entry)
-    result.missing = missing_parameters(tokens)
+    result.missing += missing_parameters(tokens)
     return result
+
+
+def _read_cpu(tokens: Tokens, entry: EntryPoint, result: Parameters) -> None:
+    """Read `on the CPU`, `device=cpu`, `--device cpu`, `without cuda` and `no gpu` as the script's flag for it."""
+    flag = next((flag for flag in entry.flags_for(Role.DEVICE) if _cpu_value(flag) is not None), None)
+    names = {flag.name, flag.option, *flag.aliases} if flag else set()
+    for index in range(len(tokens)):
+        word, before = tokens.at(index), tokens.before(index, _ARTICLES | {"=", ":"})
+        negated = tokens.at(before) in ("without", "no") and word in ("cuda", "gpu", "gpus")
+        named = word == "cpu" and tokens.at(before) in {"on", "device", "accelerator", "--device", *names}
+        if (not negated and not named) or not tokens.is_free(index):
+            continue
+        if flag is None:
+            result.missing.append("the device")
+        else:
+            result.fixed.setdefault(flag.name, _cpu_value(flag))
+            result.lines.setdefault(flag.name, tokens.line(index))
+        tokens.take(before, index + 1)
+
+
+def _cpu_value(flag: Flag) -> Any:
+    """Return the value that makes a run use the CPU, or None if the flag's values are not known."""
+    name = plain_name(flag.name)
+    if flag.type == "bool":
+        return not name.startswith(("use_cuda", "cuda", "gpu"))
+    is_text = name in ("device", "device_type", "accelerator") and flag.type == "str"
+    return "cpu" if is_text and (not flag.choices or "cpu" in flag.choices) else None
 
 
 def _read_mention(tokens: Tokens, mention: Mention, stop: int, result: Parameters) -> None:

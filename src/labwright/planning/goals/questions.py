@@ -19,7 +19,9 @@ _SHARES = {"momentum", "gamma", "dropout"}  # numbers below 1
 
 
 def about_script(script: ScriptReading) -> Question:
-    if script.missing:
+    if script.is_two:
+        text = "The goal compares two scripts. Rules plan one script at a time: which one should it be?"
+    elif script.missing:
         text = f"{script.why_missing} Which script do you mean?"
     elif not script.candidates:
         text = "No script that can be started was found in this project. Which file trains?"

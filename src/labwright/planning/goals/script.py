@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +16,7 @@ from labwright.planning.scan import EntryPoint, Kind, ProjectScan
 from labwright.planning.scan.entry_points import TRAINS
 
 _FILE = re.compile(r"[\w./-]*\w\.(?:py|ipynb)\b")
+_COMMON = frozenset({"main", "train", "run", "eval", "evaluate", "src", "scripts", "models", "data", "sample"})
 _CLEAR_LEAD = 15  # points of rank
 _MOST_CANDIDATES = 4
 
@@ -24,6 +26,7 @@ class ScriptReading:
     entry: EntryPoint | None = None
     missing: str = ""  # a file that the goal names and that cannot be started
     candidates: tuple[str, ...] = ()  # if it is not clear which script is meant
+    is_two: bool = False  # the goal compares scripts, which one grid cannot
 
     @property
     def why_missing(self) -> str:
@@ -64,8 +67,12 @@ def _read_file(tokens: Tokens, scan: ProjectScan) -> ScriptReading:
         name = match.group().removeprefix("./")
         named = (entry for entry in scan.entry_points if entry.path == name or entry.path.endswith(f"/{name}"))
         entry = next(named, None)
+        others = {other.group().removeprefix("./") for other in _FILE.finditer(tokens.text)} - {name}
+        if entry and _compares(tokens) and any(_is_script(other, scan) for other in others):
+            return ScriptReading(candidates=(name, *sorted(others)), is_two=True)
         return ScriptReading(entry) if entry else ScriptReading(missing=match.group(), candidates=paths)
     names = {name.lower(): entry for entry in scan.entry_points for name in (entry.module, entry.console_script)}
+    names = {**_short_names(scan.entry_points), **names}
     for index, token in enumerate(tokens.tokens):
         if token.text in names:
             _take(tokens, index)
@@ -74,6 +81,28 @@ def _read_file(tokens: Tokens, scan: ProjectScan) -> ScriptReading:
     if len(training) == 1 or (training and training[0].score - training[1].score >= _CLEAR_LEAD):
         return ScriptReading(training[0])
     return ScriptReading(candidates=paths)
+
+
+def _compares(tokens: Tokens) -> bool:
+    return any(token.text.startswith("compar") or token.text in ("vs", "versus") for token in tokens.tokens)
+
+
+def _is_script(name: str, scan: ProjectScan) -> bool:
+    return any(entry.path == name or entry.path.endswith(f"/{name}") for entry in scan.entry_points)
+
+
+def _short_names(entries: Sequence[EntryPoint]) -> dict[str, EntryPoint]:
+    """Return scripts by stem, such as `dqn`, or by folder, without names of several scripts and everyday words."""
+    found: dict[str, list[EntryPoint]] = {}
+    for entry in entries:
+        path = Path(entry.path)
+        for name in {path.stem.lower(), path.parent.name.lower()} - {""}:
+            found.setdefault(name, []).append(entry)
+    return {
+        name: named[0]
+        for name, named in found.items()
+        if len(named) == 1 and not split(name).tokens[0].is_filler and name not in _COMMON
+    }
 
 
 def _with_subcommand(tokens: Tokens, entry: EntryPoint) -> ScriptReading:

@@ -160,7 +160,8 @@ def _item(tokens: Tokens, index: int, flag: Flag, *, skip_counts: bool) -> Any:
             counts_other = tokens.tokens[index].end == tokens.tokens[index + 1].start
         else:
             counts_other = following in _COUNTED and not _is_own_unit(tokens, index + 1, flag)  # `3 seeds`
-        return None if text.isalpha() or (skip_counts and counts_other) else number  # `three` is only a count
+        is_word = text.isalpha() and skip_counts  # `lr three` is not a value, `one epoch` is
+        return None if is_word or (skip_counts and counts_other) else number
     if flag.type == "bool":
         return _SWITCHES.get(text)
     return next((choice for choice in flag.choices if str(choice).lower() == text), None)

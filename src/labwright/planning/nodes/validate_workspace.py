@@ -40,8 +40,11 @@ def _checked(planning: Planning) -> tuple[Digest, list[Found]]:
 
 
 def _rehearsed(planning: Planning, digest: Digest, *, sound: bool) -> list[Found]:
-    """Written down whatever it comes to; only a failure is a finding."""
+    """Return a finding if the rehearsal failed, or if the plan's runs cannot run on this machine."""
     tried = rehearsed(planning.rehearse, planning.handle, planning.scan, digest.value, sound=sound)
+    if tried.cannot_run:
+        hint = "Plan it on a machine that has it, or name another device in the goal, such as device=cpu."
+        return [Found(code="cannot_run_here", place="rehearsal", message=tried.reason, hint=hint)]
     if tried.outcome != "failed":
         return []
     hint = "See validation/rehearsal.yaml for the last words of each run."

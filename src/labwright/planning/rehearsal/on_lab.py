@@ -30,6 +30,7 @@ _NEEDS_NETWORK = (
     "Could not resolve host", "ConnectionError", "URLError", "Failed to establish a new connection",
     "offline mode is enabled",
 )  # fmt: skip
+_NO_GPU = "this machine has no GPU"
 _NEEDS_GPU = ("No CUDA GPUs are available", "Found no NVIDIA driver", "not compiled with CUDA", "CUDA driver")
 
 
@@ -48,7 +49,7 @@ def rehearse_on(
         entry = scan.entry_point(ir.experiment.script)
         why_not = _why_not(lab, scan, ir, entry)
         if why_not or entry is None:
-            return Rehearsal(outcome="not_possible", reason=why_not)
+            return Rehearsal(outcome="not_possible", reason=why_not, cannot_run=why_not.startswith(_NO_GPU))
         trials = Trials(lab, actor, handle, scan, ir, _RUN_SECONDS, on_wait)
         return _Stage(lab, ir, entry, trials, stopping or threading.Event()).play()
 
@@ -62,7 +63,7 @@ def _why_not(lab: Lab, scan: ProjectScan, ir: PlanIR, entry: EntryPoint | None) 
     if cluster.type is not ClusterType.SLURM and containment().kind != "bubblewrap":
         return f"there is no sandbox: {containment().reason}"
     if entry.cuda_only and not cluster.gpu_count:
-        return f"the code takes a GPU for granted, and this machine has none: {'; '.join(entry.cuda_only[:3])}"
+        return f"{_NO_GPU}, and {entry.path} needs one: {'; '.join(entry.cuda_only[:3])}"
     if scan.environment.create:
         return f"the environment is made when the plan is executed: {scan.environment.create}"
     if ir.workflow.step(ir.workflow.grid.task).inputs:
@@ -128,7 +129,10 @@ class _Stage:
     def _failure(self, failed: RehearsedRun, tried: list[RehearsedRun], notes: tuple[str, ...]) -> Rehearsal:
         if why_not := self._lacking(failed.said):
             reason = f"{why_not}: {failed.said}"
-            return Rehearsal(outcome="not_possible", reason=reason, runs=tuple(tried), notes=notes)
+            cannot_run = why_not.startswith(_NO_GPU)
+            return Rehearsal(
+                outcome="not_possible", reason=reason, cannot_run=cannot_run, runs=tuple(tried), notes=notes
+            )
         values = ", ".join(f"{name} {value}" for name, value in failed.params.items())
         reason = f"{self._entry.path} with {values} {failed.status}:\n{failed.said}"
         return Rehearsal(outcome="failed", reason=reason, runs=tuple(tried), notes=notes)
@@ -137,6 +141,8 @@ class _Stage:
         """What the sandbox has not, and a run of the plan would have."""
         if NO_SANDBOX in said:
             return "there is no sandbox where it ran"
+        if any(word in said for word in _NEEDS_GPU) and not self._lab.cluster.current.gpu_count:
+            return f"{_NO_GPU}, and {self._entry.path} needs one"
         for words, what in ((_NEEDS_NETWORK, "the network"), (_NEEDS_GPU, "a GPU")):
             if any(word in said for word in words):
                 return f"{self._entry.path} needs {what}, which a rehearsal here does not have"

@@ -42,6 +42,7 @@ class Prediction(Strict):
 class Rehearsal(Strict):
     outcome: Literal["passed", "failed", "not_possible", "off"]
     reason: str = ""
+    cannot_run: bool = False  # not possible because this machine lacks something that the plan's runs need as well
     runs: tuple[RehearsedRun, ...] = ()
     prediction: Prediction | None = None
     notes: tuple[str, ...] = ()  # what it does not cover

@@ -15,7 +15,7 @@ from labwright.planning.scan.flags import CommandLine, read_flags
 from labwright.planning.scan.literals import dotted, last_name
 from labwright.planning.scan.metrics import read_metrics
 from labwright.planning.scan.modules import Modules, SourceModule
-from labwright.planning.scan.reach import Reach, reach
+from labwright.planning.scan.reach import MAX_MODULES, Reach, reach
 from labwright.planning.scan.walk import ProjectTree
 
 _PACKAGES = {"flash_attn", "apex", "cupy", "bitsandbytes", "vllm", "triton", "deepspeed", "xformers"}
@@ -184,6 +184,7 @@ def _read_module(
     metrics = read_metrics(reached, {flag.name for flag in line.flags})
     ranking = rank(reached, line, metrics)
     name = importable_name(module.path, modules)
+    needed, optional = foreign_imports(reached)
     if ranking.kind is Kind.TRAIN and not any(flag.is_settable for flag in line.flags):
         line.notes.append("nothing of it can be set from outside")
     return EntryPoint(
@@ -196,7 +197,8 @@ def _read_module(
         commands=tuple(line.commands),
         flags=tuple(line.flags),
         metrics=tuple(metrics),
-        imports=tuple(foreign_imports(reached)),
+        imports=tuple(needed),
+        optional_imports=tuple(optional),
         cuda_only=tuple(read_cuda_evidence(reached, line.flags)),
         score=ranking.score,
         reasons=tuple(ranking.reasons),
@@ -241,18 +243,33 @@ def _start_command(module: SourceModule, name: str) -> str:
     return f"PYTHONPATH={shlex.quote(root)} python -m {name}" if root != own else f"python -m {name}"
 
 
-def foreign_imports(reached: Reach) -> list[str]:
-    """Return imported packages outside the standard library and the project."""
-    modules = reached.modules
-    names = set()
+def foreign_imports(reached: Reach) -> tuple[list[str], list[str]]:
+    """Return packages outside the standard library and the project: needed to start, and imported only in some cases.
+
+    An import is needed if it is at the top level of the script, or of a project module that is itself needed.
+    """
+    modules, needed, every = reached.modules, set[str](), set[str]()
     for module in reached.files():
-        for source, _name in module.imports.values():
-            head = source.split(".")[0]
-            if not head or head in names or head in sys.stdlib_module_names:
+        every |= {head for source, _name in module.imports.values() if (head := _foreign(source, module, modules))}
+    waiting, seen = [reached.entry], {reached.entry.path}
+    while waiting and len(seen) < MAX_MODULES:
+        module = waiting.pop()
+        for source, name in module.top_imports:
+            if head := _foreign(source, module, modules):
+                needed.add(head)
                 continue
-            if modules.resolve(module.path, source) or modules.resolve(module.path, head):
-                continue
-            own_folders = (f"{head}/", f"src/{head}/")
-            if not any(path.startswith(own_folders) or f"/{head}/" in path for path in modules.paths):
-                names.add(head)
-    return sorted(names)
+            paths = (modules.resolve(module.path, part) for part in (source, f"{source}.{name}".strip(".")))
+            found = [other for path in paths if path and path not in seen and (other := modules.get(path))]
+            seen |= {other.path for other in found}
+            waiting += found
+    return sorted(needed), sorted(every - needed)
+
+
+def _foreign(source: str, module: SourceModule, modules: Modules) -> str:
+    """Return the package of an import, or "" if it belongs to the project or the standard library."""
+    head = source.split(".")[0]
+    if not head or head in sys.stdlib_module_names:
+        return ""
+    if modules.resolve(module.path, source) or modules.resolve(module.path, head):
+        return ""
+    return "" if head in modules.folders else head

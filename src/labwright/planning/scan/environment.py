@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from labwright.planning.scan.commands import read_toml, setup_argument, table
-from labwright.planning.scan.facts import EntryPoint, Environment, EnvironmentFile, Kind
+from labwright.planning.scan.facts import EntryPoint, Environment, EnvironmentFile, Interpreter, Kind
 from labwright.planning.scan.interpreters import conda_tool, find_interpreters, installed, run_in
 from labwright.planning.scan.modules import Modules
 from labwright.planning.scan.walk import JUST_MADE, UNFINISHED, ProjectTree, read_yaml
@@ -96,6 +96,7 @@ _PACKAGES = {
 }  # fmt: skip
 _ACTIVATE = "source .venv/bin/activate && "
 _MARK = f".venv{UNFINISHED}"
+_MOST_NOTES = 3
 
 
 def read_environment(
@@ -103,19 +104,25 @@ def read_environment(
 ) -> Environment:
     files = read_environment_files(tree, modules)
     likely = [entry for entry in entries if entry.kind is not Kind.OTHER] or entries
-    imports = sorted({name for entry in likely for name in entry.imports} - {"labwright"})
+    needs = [(entry.path, [name for name in entry.imports if name != "labwright"]) for entry in likely]
+    imports = sorted({name for _path, names in needs for name in names})
+    requires = next((file.requires_python for file in files if file.kind == "pyproject" and file.requires_python), "")
     # Bare scripts can use the system's Python, other projects need their own environment.
     needs_own = bool(imports) and any(file.packages or file.installable for file in files)
     interpreters = []
-    chosen = None
+    chosen: Interpreter | None = None
+    notes: tuple[str, ...] = ()
     for interpreter in find_interpreters(tree, files, environ):
         there = installed(interpreter)
-        missing = () if "*" in there else tuple(name for name in imports if name not in there)
+        gaps = {path: tuple(name for name in names if not there & {name, "*"}) for path, names in needs}
+        missing = min(gaps.values(), key=len, default=())  # of the script that it comes closest to running
         interpreter = replace(interpreter, missing=missing)
         interpreters.append(interpreter)
         is_own = "in the project" in interpreter.reason or "names" in interpreter.reason  # wins even with gaps
-        if chosen is None and (is_own or (not missing and (interpreter.kind != "system" or not needs_own))):
+        runs_one = not missing and allows(requires, interpreter.version)
+        if chosen is None and (is_own or (runs_one and (interpreter.kind != "system" or not needs_own))):
             chosen = interpreter
+            notes = tuple(_notes(interpreter, gaps, requires))
     commands, activation = _create(files, imports, environ)
     # The recipe removes only what an earlier attempt left unfinished, never a user's folder.
     # umask: checks run as a user without rights, who must be able to read the environment.
@@ -128,8 +135,52 @@ def read_environment(
         create="" if chosen else recipe,
         recipe=recipe,
         activation=chosen.activation if chosen else activation,
-        notes=(f"{chosen.path} lacks {', '.join(chosen.missing)}",) if chosen and chosen.missing else (),
+        notes=notes,
     )
+
+
+def _notes(chosen: Interpreter, gaps: Mapping[str, tuple[str, ...]], requires: str) -> Iterator[str]:
+    if not allows(requires, chosen.version):
+        yield f"{chosen.path} has Python {chosen.version}; pyproject.toml requires {requires}"
+    lacking = [(path, names) for path, names in gaps.items() if names]
+    for path, names in lacking[:_MOST_NOTES]:
+        yield f"{chosen.path} lacks {', '.join(names)}, which {path} imports"
+    if len(lacking) > _MOST_NOTES:
+        yield f"{len(lacking) - _MOST_NOTES} more scripts import packages that {chosen.path} lacks"
+
+
+def allows(requires: str, version: str) -> bool:
+    """Return whether a range such as `>=3.8,<3.11`, `^3.9` or `==3.10.*` allows a version, or it is unknown."""
+    found = _numbers(version)
+    return not found or all(_meets(part.strip(), found) for part in requires.split(",") if part.strip())
+
+
+def _meets(part: str, version: tuple[int, ...]) -> bool:
+    sign = part.rstrip("0123456789.* ").strip()
+    bound = _numbers(part[len(sign) :])
+    if not bound:
+        return True
+    version = version[: max(2, len(bound))]
+    bound = bound + (0,) * (len(version) - len(bound)) if sign not in ("==", "=", "!=") else bound
+    same = version[: len(bound)] == bound
+    known = {
+        ">=": version >= bound,
+        ">": version > bound,
+        "<": version < bound,
+        "<=": version <= bound,
+        "==": same,
+        "=": same,
+        "!=": not same,
+        "^": version >= bound and version[0] == bound[0],
+        "~=": version >= bound and version[0] == bound[0],
+        "~": version >= bound and version[:2] == bound[:2],
+    }
+    return known.get(sign, True)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    match = re.match(r"\s*(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in match.group(1).split(".")) if match else ()
 
 
 def _create(files: list[EnvironmentFile], imports: list[str], environ: Mapping[str, str]) -> tuple[list[str], str]:

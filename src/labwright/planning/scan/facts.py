@@ -79,7 +79,8 @@ class EntryPoint:
     subcommand: str = ""  # the selected one
     flags: tuple[Flag, ...] = ()
     metrics: tuple[LoggedMetric, ...] = ()
-    imports: tuple[str, ...] = ()  # packages from outside the project and the standard library
+    imports: tuple[str, ...] = ()  # packages from outside the project that it cannot start without
+    optional_imports: tuple[str, ...] = ()  # others, imported inside `if`, `try` or a function
     cuda_only: tuple[str, ...] = ()  # lines that need a GPU
     score: int = 0
     reasons: tuple[str, ...] = ()

@@ -71,6 +71,12 @@ class SourceModule:
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)  # local name: (module, name in it or "")
 
     @cached_property
+    def top_imports(self) -> list[tuple[str, str]]:
+        """The imports that starting the script always runs, as module and name: none inside `if`, `try`, functions."""
+        always = ast.Module([*_unconditional(self.tree.body), *_unconditional(self.guarded)], [])
+        return [imported for _local, imported in _imports(always, self.path)]
+
+    @cached_property
     def definitions(self) -> dict[str, Definition]:
         """Top-level functions and classes, also inside `if` and `try`."""
         return {node.name: node for node in _top_level(self.tree.body) if isinstance(node, Definition)}
@@ -107,6 +113,12 @@ def is_main_guard(node: ast.stmt) -> TypeGuard[ast.If]:
     return any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
 
 
+def _unconditional(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Return the imports among statements, also those inside `with`."""
+    inner = [found for node in body if isinstance(node, ast.With) for found in _unconditional(node.body)]
+    return [*(node for node in body if isinstance(node, ast.Import | ast.ImportFrom)), *inner]
+
+
 def _top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     for node in body:
         if is_main_guard(node):
@@ -129,6 +141,7 @@ class Modules:
         self._parsed: dict[str, SourceModule | None] = {}
         self.paths = [path for path in tree.files if path.endswith(".py")]
         self._known = set(self.paths)
+        self.folders = {name for path in self.paths for name in path.split("/")[:-1]}
         self._blocks: dict[tuple[int, bool], CodeBlock] = {}
         self._resolved: dict[tuple[str, str], str | None] = {}
         self._constants: dict[str, dict[str, ast.expr]] = {}

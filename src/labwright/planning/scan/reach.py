@@ -14,7 +14,7 @@ from labwright.planning.scan.literals import dotted
 from labwright.planning.scan.modules import CodeBlock, Definition, Modules, SourceModule
 
 _MAX_BLOCKS = 600
-_MAX_MODULES = 60
+MAX_MODULES = 60
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ def reach(entry: SourceModule, modules: Modules, start: str = "") -> Reach:
         if definition is None:
             # A decorator may register a definition that nothing names.
             waiting.extend((module, node) for node in module.definitions.values() if node.decorator_list)
-            for other in modules.imported(module) if len(seen_modules) < _MAX_MODULES else ():
+            for other in modules.imported(module) if len(seen_modules) < MAX_MODULES else ():
                 seen_modules.add(other.path)
                 waiting.append((other, None))
     return result
