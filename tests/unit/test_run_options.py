@@ -14,7 +14,7 @@ OPTIONS = {
     "python -m lab.train --name x model.width=64": {"name": "x", "model.width": 64},
     "LR=3 python train.py --offset -0.5 > out.txt --x 1": {"offset": -0.5},
     "python train.py --out-dir runs/a --run_name a --save_path m.pt --lr 1": {"lr": 1},
-    "python a.py --lr 1 --n 2 && python b.py --lr 2 --n 2": {"n": 2},
+    "python a.py --lr 1 --n 2 && python b.py --lr 2 --n 2": {"lr": 1, "lr_2": 2, "n": 2},
     "python train.py": {},
     "true": {},
     "echo --lr 3": {},

@@ -85,7 +85,7 @@ def options_of(command: str) -> dict[str, Any]:
     """Return the options that a command gives to its scripts. They are the parameters of a run that was made by hand.
 
     Options before the script belong to the interpreter or the launcher. Folders for output do not distinguish two
-    configurations. An option that two scripts get with different values is left out.
+    configurations. If a second script gets an option with another value, its name ends in `_2`.
     """
     if "-" not in command and "=" not in command:
         return {}
@@ -98,8 +98,8 @@ def options_of(command: str) -> dict[str, Any]:
             if not name or is_output_option(name):
                 continue
             read = _read(value or "")
-            options[name] = read if options.get(name, read) == read else _REMOVED
-    return {name: value for name, value in options.items() if value is not _REMOVED}
+            options[name if options.get(name, read) == read else f"{name}_2"] = read
+    return options
 
 
 def is_output_option(name: str) -> bool:

@@ -12,12 +12,12 @@ from typing import Any
 from labwright.files import passing_refusals
 from labwright.gpu.lease import Lease
 from labwright.gpu.probe import Detection, run_detector
+from labwright.sidecar.cause import tail_of
 from labwright.sidecar.gpuwrap import Busy, GaveUp, GpuGate, GpuRequest, foreign_processes, judge_failure
 from labwright.sidecar.record import RunJournal
 
 _WATCH_SECONDS = 10.0
 _DETECTOR_SECONDS = 10.0
-_TAIL_BYTES = 64 * 1024
 _GONE_SECONDS = 2.0
 _CHECK_AGAIN_SECONDS = 0.2
 
@@ -125,7 +125,7 @@ class ContentionJudge:
         """Judge by the output of this try, which starts at offset `start`."""
         if lease is None or exit_facts["status"] != "failed" or exit_facts["reason"] != "exit_code":
             return RetryDecision()
-        tail, code = _tail(output, start), exit_facts["exit_code"]
+        tail, code = tail_of(output, start), exit_facts["exit_code"]
         if judge_failure(tail, code, foreign_seen=False) is None:
             return RetryDecision()  # the GPU is not the reason, so the driver is not queried
         failure = judge_failure(tail, code, self._foreign_seen(lease))
@@ -164,13 +164,3 @@ class ContentionJudge:
             file.write(f"\n[labwright] {message} Trying again (retry {self._retries_done}).\n".encode())
         self._record.event("waiting", reason=f"retry {self._retries_done} after GPU contention", holders=[])
         return RetryDecision(retry=True, delay_seconds=self._options.get("retry_delay_seconds", 10.0))
-
-
-def _tail(path: str, start: int) -> str:
-    try:
-        with open(path, "rb") as file:
-            file.seek(0, os.SEEK_END)
-            file.seek(max(start, file.tell() - _TAIL_BYTES))
-            return file.read().decode(errors="replace")
-    except FileNotFoundError:
-        return ""

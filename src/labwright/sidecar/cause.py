@@ -28,7 +28,7 @@ _SAYS_WHY = re.compile(
 
 def cause_in(path: str, start: int = 0) -> str | None:
     """Return the cause that the end of an output names, or None. `start` is where the last attempt began."""
-    return cause_in_text(_tail(path, start))
+    return cause_in_text(tail_of(path, start))
 
 
 def cause_in_text(text: str) -> str | None:
@@ -38,11 +38,12 @@ def cause_in_text(text: str) -> str | None:
 
 def last_line_in(path: str, start: int = 0) -> str:
     """Return the last line with text, or ""."""
-    lines = reversed(_lines_of(_tail(path, start)))
+    lines = reversed(_lines_of(tail_of(path, start)))
     return next((_clipped(line.strip()) for line in lines if line.strip()), "")
 
 
-def _tail(path: str, start: int) -> str:
+def tail_of(path: str, start: int) -> str:
+    """Return the last 64 kB of an output, but nothing before `start`."""
     try:
         with open(path, "rb") as file:
             file.seek(0, os.SEEK_END)

@@ -22,7 +22,7 @@ from labwright.compute.slurm.srun import refuse_nested
 from labwright.domain.actor import Actor
 from labwright.domain.clock import now
 from labwright.domain.cluster import Cluster, ClusterType, GpuwrapAdvice
-from labwright.domain.command_line import as_text, options_of
+from labwright.domain.command_line import as_text, options_of, shape
 from labwright.domain.errors import Invalid, StorageFailed
 from labwright.domain.ids import RUN, new_id
 from labwright.domain.run import GpuwrapConfig, Run, RunSpec, name_from
@@ -89,7 +89,10 @@ def plan_run(
             f"Secret variables are not stored after a launch, so this run starts without {', '.join(missing)}. "
             "Use `labwright rerun` in a shell that has them to pass them on."
         )
-    params = request.params or options_of(request.command)
+    params, identity = request.params, request.params
+    if not params:  # made by hand: the command says what is run
+        params = options_of(request.command)
+        identity = {**params, "command": list(shape(request.command))} if params else {}
     filled_in = {
         "name": request.name or name_from(request.command),
         "workdir": str(workdir),
@@ -109,7 +112,7 @@ def plan_run(
         named_gpus=gpu.named,
         secret_env=tuple(sorted(secrets)),
         missing_secrets=missing,
-        config_hash=config_hash(params) if params else None,
+        config_hash=config_hash(identity) if identity else None,
         warnings=tuple(warnings),
     )
     return PlannedRun(run=run, secrets=secrets)
